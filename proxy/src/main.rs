@@ -106,6 +106,9 @@ fn show(options: DemoOptions) -> Result<(), Box<dyn std::error::Error>> {
 
 fn serve(flags: &ServeFlags) -> Result<(), Box<dyn std::error::Error>> {
     let settings = flags.settings()?;
+    if let Some(problem) = server::check_way(&settings) {
+        return Err(ConfigErrors { problems: vec![problem] }.into());
+    }
     log::start(&settings.log);
     raise_file_limit(settings.listen.sessions_max);
     server::use_small_pages();

@@ -88,17 +88,19 @@ pub fn check_settings(settings: &Settings) -> Vec<Problem> {
     {
         problems.push(wrong_url(error));
     }
-    if let Ok(address) = UpstreamAddress::of(&settings.upstream)
-        && let Some(own) = settings.listen.addresses.iter().find(|own| leads_to(&address.endpoint, own))
-    {
-        let what = format!("leads to freshet itself, which listens at {own}");
-        problems.push(Problem::new(
-            "upstream.url",
-            what,
-            "give it PostgreSQL's host and port, or listen at another port",
-        ));
-    }
     problems
+}
+
+/// What keeps these settings from being served: each connection would make another.
+pub fn check_way(settings: &Settings) -> Option<Problem> {
+    let address = UpstreamAddress::of(&settings.upstream).ok()?;
+    let endpoint = match (&address.endpoint, address.host_address) {
+        (Endpoint::Tcp { port, .. }, Some(at)) => Endpoint::Tcp { host: at.to_string(), port: *port },
+        (endpoint, _) => endpoint.clone(),
+    };
+    let own = settings.listen.addresses.iter().find(|own| leads_to(&endpoint, own))?;
+    let what = format!("leads to freshet itself, which listens at {own}");
+    Some(Problem::new("upstream.url", what, "give it PostgreSQL's host and port, or listen at another port"))
 }
 
 /// As far as that is told by the names alone.
@@ -107,10 +109,14 @@ fn leads_to(endpoint: &Endpoint, own: &ListenAddress) -> bool {
         (Endpoint::Tcp { host, port }, ListenAddress::Tcp(own)) => {
             let Some((own, own_port)) = own.rsplit_once(':') else { return false };
             let own = own.trim_matches(['[', ']']);
-            let is_local = |name: &str| {
-                name == "localhost" || name.parse::<IpAddr>().is_ok_and(|at| at.is_loopback() || at.is_unspecified())
-            };
-            own_port == port.to_string() && port.to_string() != "0" && (own == host || is_local(own) && is_local(host))
+            let (at, own_at) = (host.parse::<IpAddr>().ok(), own.parse::<IpAddr>().ok());
+            let is_here = |name: &str, at: Option<IpAddr>| name == "localhost" || at.is_some_and(|at| at.is_loopback());
+            // localhost may be any of the loopback addresses, and one that is unspecified listens at all of them.
+            let is_met = own == host
+                || at.is_some() && at == own_at
+                || is_here(host, at) && own_at.is_some_and(|own| own.is_unspecified())
+                || is_here(host, at) && is_here(own, own_at) && (host == "localhost" || own == "localhost");
+            own_port == port.to_string() && *port != 0 && is_met
         }
         (Endpoint::Unix(path), ListenAddress::Directory(own)) => {
             path == own || path.parent() == Some(own) && path.ends_with(".s.PGSQL.5433")
@@ -660,7 +666,7 @@ mod tests {
         let mut is_told = |url: &str, listen: ListenAddress| {
             settings.upstream.url = url.into();
             settings.listen.addresses = vec![listen];
-            check_settings(&settings).iter().any(|problem| problem.what.contains("leads to freshet itself"))
+            check_way(&settings).is_some()
         };
         let at = |address: &str| ListenAddress::Tcp(address.into());
         assert!(is_told("postgres://me@localhost:5433/db", at("127.0.0.1:5433")));
@@ -672,6 +678,8 @@ mod tests {
         ));
         assert!(!is_told("postgres://me@localhost:5432/db", at("127.0.0.1:5433")));
         assert!(!is_told("postgres://me@db.example:5433/db", at("127.0.0.1:5433")));
+        assert!(!is_told("postgres://me@127.0.0.1:5433/db", at("127.0.0.2:5433")));
+        assert!(!is_told("postgres://me@localhost:5433/db?hostaddr=192.0.2.7", at("127.0.0.1:5433")));
         assert!(!is_told(
             "postgres:///db?host=/run/postgresql&port=5433&user=me",
             ListenAddress::Directory("/run/freshet".into())

@@ -61,6 +61,11 @@ fn scripts() -> Vec<Script> {
             ([parse("", READ), describe('S', ""), sync()].concat(), 'Z'),
             ([unnamed("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"), sync()].concat(), 'Z'),
         ]),
+        // That of SHOW is not.
+        begun(vec![
+            ([unnamed("SHOW search_path"), sync()].concat(), 'Z'),
+            ([unnamed("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE"), sync()].concat(), 'Z'),
+        ]),
         // What a failed block refuses leaves the unnamed portal.
         vec![
             ([unnamed("BEGIN"), flush()].concat(), 'C'),

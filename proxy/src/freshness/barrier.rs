@@ -170,7 +170,7 @@ async fn live(
         Err(reason) => return reason,
     };
     let lost = |error: UpstreamError| UpstreamReason::MirrorBehind(format!("the barrier connection: {error}").into());
-    let connected = timeout(ANSWER_MAX, connect(shared, &running)).await;
+    let connected = timeout(shared.replication.address().connect_timeout + ANSWER_MAX, connect(shared, &running)).await;
     let connection = match connected.unwrap_or(Err(UpstreamError::Timeout("the barrier's connection"))) {
         Ok(connected) => connected,
         Err(error) => {
@@ -200,6 +200,7 @@ async fn live(
         landed: VecDeque::new(),
         heartbeat: Instant::now(),
         full_took: Duration::ZERO,
+        least_took: Duration::MAX,
         last_sent: Instant::now(),
         session_readers: shared.exposure.readers(),
         session_read_at: None,
@@ -240,6 +241,8 @@ struct Barrier {
     heartbeat: Instant,
     /// What the last one took.
     full_took: Duration,
+    /// What any has taken at least.
+    least_took: Duration,
     last_sent: Instant,
     session_readers: u64,
     session_read_at: Option<Instant>,
@@ -581,8 +584,12 @@ impl Barrier {
             is_as_it_was && is_called_so(relation) || checked.contains(relation)
         });
         // Of one without rows here replies are kept all the same.
-        snapshot.tracked.retain(|relation, now| {
-            tracked(relation) == Some(*now) && is_called_so(relation) || checked.contains(relation)
+        snapshot.tracked.retain(|relation, generation| {
+            let is_as_it_was = tracked(relation) == Some(*generation);
+            if !is_as_it_was {
+                self.changed.insert(*relation, now);
+            }
+            is_as_it_was && is_called_so(relation) || checked.contains(relation)
         });
         snapshot.tables.len() + snapshot.tracked.len() < count
     }
@@ -625,9 +632,10 @@ impl Barrier {
         };
         let took = flight.sent_at.elapsed();
         counters.round_trip_us.store(took.as_micros() as u64, Ordering::Relaxed);
+        self.least_took = self.least_took.min(took);
         if flight.is_complete && flight.expected.is_some() {
-            // What was slow once was held up.
-            let cost = took.min(std::mem::replace(&mut self.full_took, took));
+            // What was slow once was held up, and the way there and back costs upstream nothing.
+            let cost = took.min(std::mem::replace(&mut self.full_took, took)).saturating_sub(self.least_took);
             self.heartbeat = flight.sent_at + (cost * HEARTBEAT_SHARE).clamp(HEARTBEAT, HEARTBEAT_MAX);
         }
         if moment.started_at != self.running.server.started_at {

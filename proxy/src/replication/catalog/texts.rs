@@ -21,7 +21,7 @@ const LOCK_WAIT: &str = "50ms";
 const ASKED_AT_ONCE: usize = 16;
 
 /// After so many of which somebody holds a table, the rest is left for the next time.
-const LOCKED_MAX: usize = 20;
+const LOCKED_MAX: usize = 8;
 
 /// What became of each text that was asked for.
 #[derive(Debug, Default)]

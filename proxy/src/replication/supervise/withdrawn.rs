@@ -41,9 +41,10 @@ impl Replication {
     }
 }
 
-/// Whether the name stands there between others' characters.
+/// Whether the name stands there in quotes, of whichever language.
 fn is_named(message: &[u8], name: &[u8]) -> bool {
-    let is_of_name = |byte: Option<&u8>| byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_');
+    let is_of_name =
+        |byte: Option<&u8>| byte.is_none_or(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b' '));
     message.windows(name.len().max(1)).enumerate().any(|(at, found)| {
         found == name && !is_of_name(message[..at].last()) && !is_of_name(message.get(at + name.len()))
     })
@@ -57,6 +58,7 @@ mod tests {
     fn a_table_is_found_in_the_message_whatever_the_language() {
         let english = b"cannot update table \"s1\" because it does not have a replica identity and publishes updates";
         assert!(is_named(english, b"s1"));
+        assert!(!is_named(english, b"table") && !is_named(english, b"publishes"));
         assert!(!is_named(english, b"s") && !is_named(english, b"s12") && !is_named(english, b""));
         assert!(is_named("kann Tabelle „große Maße“ nicht".as_bytes(), "große Maße".as_bytes()));
     }

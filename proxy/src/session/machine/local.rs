@@ -324,10 +324,18 @@ impl Machine {
         }
     }
 
-    /// Upstream takes a snapshot to parse it, which makes it a query of its block (postgres.c, `exec_parse_message`).
+    /// Upstream takes a snapshot to parse a query, which makes it one of its block (postgres.c, `exec_parse_message`; analyze.c,
+    /// `analyze_requires_snapshot`: not for SHOW and its like).
     pub(super) fn note_read(&mut self, sql: &[u8]) {
         let is_of_block = self.state.status == TransactionStatus::InTransaction;
-        if is_of_block && !intercept::is_for_freshet(sql, self.limits.schema) {
+        let begins = |word: &str| {
+            let start = sql.trim_ascii_start().get(..word.len());
+            start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
+        };
+        if is_of_block
+            && ["select", "with", "values", "table", "("].into_iter().any(begins)
+            && !intercept::is_for_freshet(sql, self.limits.schema)
+        {
             self.state.note_answer();
         }
     }

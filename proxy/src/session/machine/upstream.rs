@@ -290,8 +290,8 @@ impl Machine {
             }
             (b'I', ExpectedKind::Query(_)) => fate,
             (b'E', _) => {
-                // Not translated, as the text is.
-                if field(body, b'R') == Some(b"CheckCmdReplicaIdentity") {
+                // Not translated, as the text is. With a detail it is of a publication with a condition or a list of columns: not freshet's.
+                if field(body, b'R') == Some(b"CheckCmdReplicaIdentity") && field(body, b'D').is_none() {
                     self.events.push(Event::LacksIdentity(field(body, b'M').unwrap_or_default().into()));
                 }
                 let fate = self.match_error(is_own);
