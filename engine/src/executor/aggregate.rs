@@ -5,10 +5,9 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, BooleanArray, Int64Array, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::DataType;
 
 use super::accumulate::{Accumulator, Groups, accumulator};
-use super::arrays::{bytes_of, concatenate, internal};
+use super::arrays::{concatenate, internal, own_bytes};
 use super::batch::{Batch, Kept, kept_rows, take_rows};
 use super::eval::is_bool;
 use super::key_table::{KeyTable, Purpose, first_rows};
@@ -229,7 +228,7 @@ impl CallState {
         for key in &call.order {
             waiting.keys.push(run.environment.evaluate_column(&key.expr, batch)?);
         }
-        let made = values.iter().chain(&waiting.keys[known..]).map(waiting_bytes);
+        let made = values.iter().chain(&waiting.keys[known..]).map(own_bytes);
         run.charge(groups.rows * 4 + made.sum::<usize>())?;
         waiting.values.extend(values);
         waiting.batches += 1;
@@ -253,7 +252,7 @@ impl CallState {
         for (at, key) in call.order.iter().enumerate() {
             let pg_type = type_of(&key.expr);
             let values = column(&waiting.keys, call.order.len(), at, pg_type)?;
-            run.charge(bytes_of(&values))?;
+            run.charge(own_bytes(&values))?;
             let direction = Direction { descending: key.descending, nulls_first: key.nulls_first };
             keys.push(codes(&values, pg_type, direction)?);
         }
@@ -263,7 +262,7 @@ impl CallState {
         for (at, argument) in arguments.iter().enumerate() {
             let whole = column(&waiting.values, arguments.len(), at, type_of(&aggregate.arguments[*argument]))?;
             let in_order = take_rows(&whole, &order)?;
-            run.charge(bytes_of(&whole) + bytes_of(&in_order))?;
+            run.charge(own_bytes(&whole) + own_bytes(&in_order))?;
             values.push(in_order);
         }
         let ids: Vec<u32> = order.values().iter().map(|row| waiting.ids[*row as usize]).collect();
@@ -313,14 +312,6 @@ impl CallState {
 /// Which chooses among all the values of a group.
 fn takes_all_at_once(function: AggregateFunction) -> bool {
     matches!(function, AggregateFunction::PercentileCont | AggregateFunction::PercentileDisc | AggregateFunction::Mode)
-}
-
-/// What a column costs that waits; of a dictionary its codes: the texts are the table's.
-fn waiting_bytes(array: &ArrayRef) -> usize {
-    match array.data_type() {
-        DataType::Dictionary(..) => array.len() * 4,
-        _ => bytes_of(array),
-    }
 }
 
 fn depends_on_repetition(function: AggregateFunction) -> bool {

@@ -50,10 +50,17 @@ fn concatenated_bytes(arrays: &[ArrayRef]) -> usize {
             let text = TextColumn::of(array);
             (0..array.len()).filter(|row| array.is_valid(*row)).map(|row| text.get(row).len() + 4).sum()
         }
-        DataType::Dictionary(..) => array.len() * 4,
-        _ => bytes_of(array),
+        _ => own_bytes(array),
     });
     each.sum()
+}
+
+/// What a column takes by itself: of a dictionary its codes, the texts are shared.
+pub(super) fn own_bytes(array: &ArrayRef) -> usize {
+    match array.data_type() {
+        DataType::Dictionary(..) => array.len() * 4,
+        _ => bytes_of(array),
+    }
 }
 
 fn is_variable(arrays: &[ArrayRef]) -> bool {

@@ -6,11 +6,10 @@
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, UInt32Array};
+use arrow::array::{Array, ArrayRef, BooleanArray, UInt32Array};
 use arrow::compute::take;
-use arrow::datatypes::DataType;
 
-use super::arrays::bytes_of;
+use super::arrays::{bytes_of, variable_bytes};
 use super::{RowBatch, arrays};
 use crate::catalog::functions::{EvalError, at_once};
 
@@ -61,15 +60,7 @@ impl Column {
 
 /// About what `rows` rows of the array take; text is mostly a dictionary's code, else it is as long as the others are.
 pub(super) fn gathered_bytes(array: &ArrayRef, rows: usize) -> usize {
-    let each = |offsets: &[i32]| match offsets {
-        [first, .., last] => (last - first) as usize / (offsets.len() - 1),
-        _ => 0,
-    };
-    let text = match array.data_type() {
-        DataType::Utf8 => each(array.as_string::<i32>().value_offsets()),
-        DataType::Binary => each(array.as_binary::<i32>().value_offsets()),
-        _ => 0,
-    };
+    let text = variable_bytes(array) / array.len().max(1);
     rows.saturating_mul(8 + text)
 }
 

@@ -270,9 +270,8 @@ impl Pending {
     /// The latest table changed is the likeliest to change next.
     fn table(&mut self, relation: Oid) -> &mut TableChanges {
         let relation = RelationId(relation);
-        let last = self.tables.len().wrapping_sub(1);
         let place = match self.tables.last() {
-            Some(table) if table.relation == relation => last,
+            Some(table) if table.relation == relation => self.tables.len() - 1,
             _ => *self.places.entry(relation).or_insert(self.tables.len()),
         };
         if place == self.tables.len() {

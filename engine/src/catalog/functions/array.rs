@@ -12,7 +12,7 @@ use arrow::array::{Array, ArrayRef, AsArray, BinaryArray, BinaryBuilder, Boolean
 use arrow::datatypes::{DataType, Int16Type, Int32Type, Int64Type};
 use hashbrown::HashSet;
 
-use super::rows::{Argument, Bytes, Text, end_of, to_text};
+use super::rows::{Argument, Bytes, Text, before_row, end_of, to_text};
 use super::vector::{Numbers, operand, wrong_operand};
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{self, Bool, Int4, Int8, Text as TextType};
@@ -124,6 +124,7 @@ fn to_string(o: &[Operand], rows: usize, context: &EvalContext<'_>) -> Result<Ar
     let mut texts = StringBuilder::with_capacity(rows, rows * 16);
     let mut joined = Vec::new();
     for row in 0..rows {
+        before_row(row)?;
         let (Some(array), Some(separator)) = (array_at(&arrays, row), text_at(&separators, row)) else {
             texts.append_null();
             continue;

@@ -16,6 +16,8 @@ use crate::types::Value;
 #[derive(Debug)]
 struct Pattern {
     runs: Vec<Run>,
+    /// Characters of the longest run that is looked for place by place.
+    searched: usize,
 }
 
 /// Characters that one match may have to compare: some 50 ms.
@@ -58,13 +60,13 @@ impl Pattern {
                 run.finder = Some(memmem::Finder::new(literal).into_owned());
             }
         }
-        Ok(Self { runs })
+        let searched = runs.iter().skip(1).filter(|run| run.finder.is_none()).map(|run| run.length).max();
+        Ok(Self { runs, searched: searched.unwrap_or(0) })
     }
 
     /// Where a run of many characters is looked for at each place of a long text, upstream looks: nothing interrupts it here.
     fn is_match(&self, text: &[u8], units: Units) -> Result<bool, EvalError> {
-        let searched = self.runs.iter().skip(1).filter(|run| run.finder.is_none()).map(|run| run.length).max();
-        if text.len().saturating_mul(searched.unwrap_or(0)) > COMPARED_MAX {
+        if text.len().saturating_mul(self.searched) > COMPARED_MAX {
             return Err(EvalError::Beyond("a long pattern in a long text".into()));
         }
         Ok(self.matches(text, units))

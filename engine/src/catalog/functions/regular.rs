@@ -600,6 +600,7 @@ fn replace_in(text: &str, pattern: &str, by: &str, flags: &str, out: &mut String
         out.push_str(&text[from..all.start]);
         replacement(by, &found, out);
         end_of(out.len())?;
+        go_on()?;
         from = all.end;
         if !is_global {
             break;

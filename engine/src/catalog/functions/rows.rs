@@ -200,15 +200,17 @@ fn is_null(nulls: Option<&NullBuffer>, row: usize) -> bool {
 /// What the texts, or bytes, of one batch of rows may take: no operator has counted them yet.
 const BATCH_BYTES_MAX: usize = 128 << 20;
 
-/// Where a text ends among those of its batch, or has grown to so far: a row's may be made of thousands of pieces.
+/// Where a text ends among those of its batch, or has grown to so far: a row's may be made of many pieces.
 pub(super) fn end_of(bytes: usize) -> Result<i32, EvalError> {
     super::at_once::check(bytes)?;
-    super::at_once::go_on()?;
     if bytes > BATCH_BYTES_MAX { Err(EvalError::OverBudget("memory")) } else { Ok(bytes as i32) }
 }
 
-/// Rows of a batch between two looks at whether the statement goes on: some take a tenth of a millisecond each.
-const LOOK_EVERY: usize = 128;
+/// Before a row: whether the statement goes on, looked at now and then. Some rows take a tenth of a millisecond each.
+pub(super) fn before_row(row: usize) -> Result<(), EvalError> {
+    const LOOK_EVERY: usize = 128;
+    if row.is_multiple_of(LOOK_EVERY) { super::at_once::go_on() } else { Ok(()) }
+}
 
 /// A text result: `f` appends each row's to the buffer.
 pub(super) fn to_text<A: Arguments>(
@@ -233,6 +235,7 @@ pub(super) fn to_text_or_null<A: Arguments>(
         let mut known = NullBufferBuilder::new(rows);
         ends.push(0);
         for row in 0..rows {
+            before_row(row)?;
             let before = texts.len();
             let is_known = !is_null(nulls.as_ref(), row) && f(A::items(&views, row), &mut texts)?;
             if !is_known {
@@ -275,8 +278,7 @@ pub(super) fn to_bool<A: Arguments>(
             if is_null(nulls.as_ref(), row) || error.is_some() {
                 return false;
             }
-            let goes_on = if row % LOOK_EVERY == 0 { super::at_once::go_on() } else { Ok(()) };
-            goes_on.and_then(|()| f(A::items(&views, row))).unwrap_or_else(|raised| {
+            before_row(row).and_then(|()| f(A::items(&views, row))).unwrap_or_else(|raised| {
                 error = Some(raised);
                 false
             })

@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, StringBuilder};
 use std::sync::Arc;
 
 use super::format::quoted;
-use super::rows::{Argument, Bytes, Text, end_of, to_bool, to_bytes, to_number, to_text};
+use super::rows::{Argument, Bytes, Text, before_row, end_of, to_bool, to_bytes, to_number, to_text};
 use super::{EvalContext, EvalError, Function, Operand, Volatility};
 use crate::types::PgType::{Bool, Bpchar, Bytea, Int4, Int8, Text as TextType};
 
@@ -387,6 +387,7 @@ pub(super) fn from_nullable(
     let mut texts = Vec::with_capacity(views.len());
     let mut written = String::new();
     for row in 0..rows {
+        before_row(row)?;
         texts.clear();
         texts.extend(views.iter().map(|view| {
             let view = view.as_ref()?;
