@@ -284,7 +284,7 @@ pub async fn load(
         )
         .await?;
     let mut collations = load_collations(&transaction).await?;
-    let (sql_functions, bodies) = functions::load(&transaction).await?;
+    let bodies = texts::of_functions(&transaction).await?;
     let mut catalog = Catalog {
         version,
         database: common.get(1),
@@ -293,7 +293,7 @@ pub async fn load(
         default_collation: Some(collations.default),
         collations: std::mem::take(&mut collations.named),
         orders,
-        sql_functions,
+        sql_functions: functions::load(&transaction, &bodies).await?,
         ..load_names(&transaction).await?
     };
     let columns = load_columns(&transaction, &collations, &catalog).await?;
@@ -317,11 +317,9 @@ pub async fn load(
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
     let materialized = materialized::load(&transaction, &catalog, &derived).await?;
-    let unread = load_relation_names(&transaction, &locked_views).await?;
-    let lacks_known = !bodies.locked.is_empty() || !locked_views.is_empty();
-    let (hidden_calls, lacks_others) = hidden::load(&transaction, &catalog, unread, bodies).await?;
-    catalog.hidden_calls = hidden_calls;
-    let lacks_texts = lacks_known || lacks_others;
+    let is_unread = |(_, entry): &(_, &RelationEntry)| matches!(entry, RelationEntry::Other { id, .. } if locked_views.contains(&id.0));
+    let unread = catalog.schemas.values().flatten().filter(is_unread).map(|(name, _)| Arc::clone(name)).collect();
+    catalog.hidden_calls = hidden::load(&transaction, &catalog, unread, &bodies).await?;
     let lookalikes = keyed::load(&transaction).await?;
     transaction.commit().await?;
     materialized::carry_over(&mut catalog, &derived, before);
@@ -336,24 +334,12 @@ pub async fn load(
         definitions,
         quiet_roots,
         lookalikes,
-        lacks_texts,
+        lacks_texts: !bodies.locked.is_empty() || !locked_views.is_empty(),
     };
     if loaded.differs_in_contents_only(before) {
         Arc::make_mut(&mut loaded.catalog).version = before.catalog.version;
     }
     Ok(loaded)
-}
-
-async fn load_relation_names(
-    transaction: &Transaction<'_>,
-    relations: &HashSet<Oid>,
-) -> Result<Vec<Arc<str>>, UpstreamError> {
-    if relations.is_empty() {
-        return Ok(Vec::new());
-    }
-    let relations: Vec<Oid> = relations.iter().copied().collect();
-    let rows = transaction.query("SELECT relname FROM pg_class WHERE oid = ANY ($1)", &[&relations]).await?;
-    Ok(rows.iter().map(|row| row.get::<_, &str>(0).into()).collect())
 }
 
 /// Microseconds since 2000, as the wire carries a timestamptz.

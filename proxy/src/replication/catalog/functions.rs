@@ -9,7 +9,7 @@ use freshet_engine::catalog::{FunctionEntry, SqlFunction};
 use freshet_engine::types::{Oid, PgType};
 use tokio_postgres::{Row, Transaction};
 
-use crate::replication::catalog::texts::{self, Texts};
+use crate::replication::catalog::texts::Texts;
 use crate::upstream::UpstreamError;
 
 /// 14: language SQL (pg_language.dat). Who may not call it, or may by a grant of their own only, is upstream's to tell.
@@ -30,22 +30,18 @@ const FUNCTIONS: &str = "\
       FROM pg_proc p JOIN pg_namespace n ON n.oid = pronamespace LEFT JOIN simple s ON s.oid = p.oid
      WHERE p.proname IN (SELECT proname FROM simple)";
 
-/// Beside them the texts that were asked for.
 pub(super) async fn load(
     transaction: &Transaction<'_>,
-) -> Result<(HashMap<Arc<str>, Vec<FunctionEntry>>, Texts), UpstreamError> {
-    let rows = transaction.query(FUNCTIONS, &[]).await?;
-    let is_asked_for = |row: &&Row| row.get("is_simple") && row.get("is_resolved");
-    let resolved: Vec<Oid> = rows.iter().filter(is_asked_for).map(|row| row.get("oid")).collect();
-    let texts = texts::read(transaction, "pg_get_function_sqlbody", &resolved).await?;
+    bodies: &Texts,
+) -> Result<HashMap<Arc<str>, Vec<FunctionEntry>>, UpstreamError> {
     let mut functions: HashMap<Arc<str>, Vec<FunctionEntry>> = HashMap::new();
-    for row in rows {
+    for row in transaction.query(FUNCTIONS, &[]).await? {
         let name: Arc<str> = row.get::<_, &str>(0).into();
         let arguments: Vec<Oid> = row.get("arguments");
         let entry = FunctionEntry {
             schema: row.get::<_, &str>(1).into(),
             oid: row.get(2),
-            definition: definition(&row, &name, &arguments, &texts).map(Arc::new),
+            definition: definition(&row, &name, &arguments, bodies).map(Arc::new),
             arguments,
             is_flexible: row.get("is_flexible"),
             is_schema_public: row.get("is_schema_public"),
@@ -53,13 +49,13 @@ pub(super) async fn load(
         };
         functions.entry(name).or_default().push(entry);
     }
-    Ok((functions, texts))
+    Ok(functions)
 }
 
-fn definition(row: &Row, name: &Arc<str>, arguments: &[Oid], texts: &Texts) -> Option<SqlFunction> {
+fn definition(row: &Row, name: &Arc<str>, arguments: &[Oid], bodies: &Texts) -> Option<SqlFunction> {
     let is_resolved: bool = row.get("is_resolved");
     let body: Option<&str> = match is_resolved {
-        true => texts.read.get(&row.get("oid")).map(String::as_str),
+        true => bodies.read.get(&row.get("oid")).map(String::as_str),
         false => row.get("prosrc"),
     };
     let names: Option<Vec<String>> = row.get("proargnames");

@@ -16,7 +16,7 @@ use freshet_engine::statement::quiet::Body;
 use freshet_engine::types::Oid;
 use tokio_postgres::Transaction;
 
-use crate::replication::catalog::texts::{self, Texts};
+use crate::replication::catalog::texts::Texts;
 use crate::upstream::UpstreamError;
 
 /// Stands for something that is not looked into: a rule, set_config (pg_proc.dat: 2078) as a default.
@@ -134,14 +134,13 @@ const FUNCTIONS: &str = "\
       FROM pg_proc p JOIN pg_language l ON l.oid = prolang
      WHERE p.oid >= 16384";
 
-/// `unread`: views without a text, which may run anything. `known`: texts of functions that have been asked for. Second:
-/// whether some could not be read.
+/// `unread`: views without a text, which may run anything; so may functions without one of the `bodies`.
 pub(super) async fn load(
     transaction: &Transaction<'_>,
     catalog: &Catalog,
     unread: Vec<Arc<str>>,
-    known: Texts,
-) -> Result<(HiddenCalls, bool), UpstreamError> {
+    bodies: &Texts,
+) -> Result<HiddenCalls, UpstreamError> {
     let mut used = Used { unread, ..Used::default() };
     for row in transaction.query(RUN_BY, &[]).await? {
         used.run_by.push((row.get::<_, &str>(0).into(), row.get(1), row.get(2)));
@@ -155,7 +154,7 @@ pub(super) async fn load(
         && used.unread.is_empty()
         && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open)
     {
-        return Ok((HiddenCalls::default(), false));
+        return Ok(HiddenCalls::default());
     }
     for row in transaction.query(FOLLOWED_BY, &[]).await? {
         used.followed_by.push((row.get::<_, &str>(0).into(), row.get::<_, &str>(1).into()));
@@ -170,14 +169,11 @@ pub(super) async fn load(
     for row in transaction.query(MADE_BY, &[]).await? {
         used.computed_by.push((None, Some(row.get::<_, &str>(0).into()), row.get(1)));
     }
-    let rows = transaction.query(FUNCTIONS, &[]).await?;
-    let resolved = rows.iter().filter(|row| row.get("is_resolved")).map(|row| row.get(0));
-    let unknown: Vec<Oid> = resolved.filter(|oid| !known.has(*oid)).collect();
-    let mut texts = texts::read(transaction, "pg_get_function_sqlbody", &unknown).await?;
-    texts.read.extend(known.read);
-    for row in rows {
-        let stored = || row.get::<_, Option<&str>>(2);
-        let text = if row.get("is_resolved") { texts.read.get(&row.get(0)).map(String::as_str) } else { stored() };
+    for row in transaction.query(FUNCTIONS, &[]).await? {
+        let text: Option<&str> = match row.get("is_resolved") {
+            true => bodies.read.get(&row.get(0)).map(String::as_str),
+            false => row.get(2),
+        };
         let mut body = match (text, row.get(3)) {
             (Some(text), _) if row.get(6) => Body::of_sql(text),
             (Some(text), _) => Body::of(text),
@@ -192,7 +188,7 @@ pub(super) async fn load(
         body.names.extend(row.get::<_, Option<Vec<String>>>(7).unwrap_or_default());
         used.functions.insert(row.get(0), (row.get(1), body));
     }
-    Ok((used.hidden(), !texts.locked.is_empty()))
+    Ok(used.hidden())
 }
 
 /// What runs what.

@@ -32,11 +32,11 @@ pub(super) struct Texts {
     pub(super) locked: HashSet<Oid>,
 }
 
-impl Texts {
-    /// Whether it was asked for.
-    pub(super) fn has(&self, oid: Oid) -> bool {
-        self.read.contains_key(&oid) || self.locked.contains(&oid)
-    }
+/// The bodies of users' functions that were stored as queries (BEGIN ATOMIC).
+pub(super) async fn of_functions(transaction: &Transaction<'_>) -> Result<Texts, UpstreamError> {
+    let stored = "SELECT oid FROM pg_proc WHERE oid >= 16384 AND prosqlbody IS NOT NULL";
+    let oids: Vec<Oid> = transaction.query(stored, &[]).await?.iter().map(|row| row.get(0)).collect();
+    read(transaction, "pg_get_function_sqlbody", &oids).await
 }
 
 /// The texts that `function` (of an OID, in SQL) makes of `oids`.
