@@ -1,13 +1,12 @@
 //! Rows of six mixed columns into the messages that carry them, in text and in binary: rows per second of one thread.
 
 use std::io;
-use std::time::{Duration, Instant};
 
 use freshet_engine::types::encode::{ColumnEncoder, Format, write_rows};
 
 use crate::console::print;
 use crate::data::{Table, float, int, score, table, text};
-use crate::engine::{Freshet, Options};
+use crate::engine::{Freshet, Options, seconds_each};
 use crate::results::{Better, Results};
 use crate::spread::spread;
 
@@ -28,7 +27,7 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> io::Result<()
     let freshet = Freshet::new(crate::data::snapshot(&[mixed()]));
     let prepared = freshet.prepare(SQL)?;
     let batches = freshet.run(&freshet.engine, &prepared)?;
-    let (least, mut out) = (Duration::from_millis(options.round_ms), Vec::new());
+    let mut out = Vec::new();
     for (name, format) in [("text", Format::Text), ("binary", Format::Binary)] {
         let mut once = || {
             out.clear();
@@ -42,15 +41,7 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> io::Result<()
             std::hint::black_box(&out);
         };
         once();
-        let rates = (0..options.rounds).map(|_| {
-            let (began, mut times) = (Instant::now(), 0);
-            while began.elapsed() < least {
-                once();
-                times += 1;
-            }
-            f64::from(times) * ROWS as f64 / 1e6 / began.elapsed().as_secs_f64()
-        });
-        let rates: Vec<f64> = rates.collect();
+        let rates: Vec<f64> = seconds_each(options, &mut once).iter().map(|each| ROWS as f64 / 1e6 / each).collect();
         let all = spread(rates.iter().copied());
         print(&format!("{CASE}, {name}: {:.1} ({:.1}..{:.1}) M rows/s of six columns", all.median, all.min, all.max));
         let metric = ("rate", "M rows/s", Better::More);

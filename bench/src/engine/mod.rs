@@ -224,6 +224,20 @@ fn repeat(least: Duration, mut once: impl FnMut() -> io::Result<usize>) -> io::R
     Ok(began.elapsed().as_secs_f64() * 1e3 / f64::from(times))
 }
 
+/// Seconds that one of the calls of `once` takes, round by round.
+fn seconds_each(options: &Options, once: &mut dyn FnMut()) -> Vec<f64> {
+    let least = Duration::from_millis(options.round_ms);
+    let rounds = (0..options.rounds).map(|_| {
+        let (began, mut times) = (Instant::now(), 0);
+        while began.elapsed() < least {
+            once();
+            times += 1;
+        }
+        began.elapsed().as_secs_f64() / f64::from(times)
+    });
+    rounds.collect()
+}
+
 /// The engine with tables loaded, one that may use two threads, and one that keeps no build sides of joins from one
 /// execution to the next.
 struct Freshet {
@@ -254,16 +268,19 @@ impl Freshet {
         }
     }
 
-    fn prepare(&self, sql: &str) -> io::Result<Arc<Prepared>> {
-        let context = PrepareContext {
+    fn context(&self) -> PrepareContext<'_> {
+        PrepareContext {
             catalog: &self.snapshot.catalog,
             settings_id: 0,
             search_path: &self.search_path,
             settings: &self.settings,
             parameter_types: &[],
-        };
+        }
+    }
+
+    fn prepare(&self, sql: &str) -> io::Result<Arc<Prepared>> {
         let refused = |reason| io::Error::other(format!("freshet's engine refuses it: {reason:?}"));
-        self.engine.prepare(sql, &context).map_err(refused)
+        self.engine.prepare(sql, &self.context()).map_err(refused)
     }
 
     fn run(&self, engine: &Engine, prepared: &Prepared) -> io::Result<Vec<RowBatch>> {

@@ -2,14 +2,13 @@
 //! each time.
 
 use std::io;
-use std::time::{Duration, Instant};
 
 use freshet_engine::executor::Limits;
-use freshet_engine::{Engine, EngineOptions, PrepareContext};
+use freshet_engine::{Engine, EngineOptions};
 
 use crate::console::print;
 use crate::data::{self, star};
-use crate::engine::{Freshet, Options};
+use crate::engine::{Freshet, Options, seconds_each};
 use crate::results::{Better, Results};
 use crate::spread::spread;
 use crate::star;
@@ -25,17 +24,10 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> io::Result<()
         return Ok(());
     }
     let freshet = Freshet::new(data::snapshot(&star(ROWS)));
-    let context = PrepareContext {
-        catalog: &freshet.snapshot.catalog,
-        settings_id: 0,
-        search_path: &freshet.search_path,
-        settings: &freshet.settings,
-        parameter_types: &[],
-    };
+    let context = freshet.context();
     let query = star::ALL.iter().find(|query| query.name == STATEMENT);
     let query = query.ok_or_else(|| io::Error::other(format!("no statement is named {STATEMENT}")))?;
-    let texts: Vec<String> = (1..1_000).map(|n| query.varied.replace('@', &n.to_string())).collect();
-    let least = Duration::from_millis(options.round_ms);
+    let texts: Vec<String> = (0..100).map(|n| query.varied.replace('@', &n.to_string())).collect();
     for (name, plan_bytes_max) in [("anew", 0), ("kept", PLANS_BYTES)] {
         let engine = Engine::new(EngineOptions {
             result_bytes_max: 0,
@@ -52,15 +44,9 @@ pub(super) fn measure(options: &Options, results: &mut Results) -> io::Result<()
         if !once(&texts[0]) {
             return Err(io::Error::other(format!("{STATEMENT} has no plan that others share")));
         }
-        let times = (0..options.rounds).map(|_| {
-            let (began, mut count) = (Instant::now(), 0);
-            while began.elapsed() < least {
-                texts.iter().take(100).for_each(|text| _ = once(text));
-                count += 100;
-            }
-            began.elapsed().as_secs_f64() * 1e6 / f64::from(count)
-        });
-        let times: Vec<f64> = times.collect();
+        let mut all_once = || texts.iter().for_each(|text| _ = once(text));
+        let each = seconds_each(options, &mut all_once);
+        let times: Vec<f64> = each.iter().map(|seconds| seconds * 1e6 / texts.len() as f64).collect();
         let all = spread(times.iter().copied());
         print(&format!("{CASE}, {STATEMENT}, {name}: {:.1} ({:.1}..{:.1}) us", all.median, all.min, all.max));
         results.figure(CASE, &format!("freshet, {name}"), ("time", "us", Better::Less), &times, STATEMENT)?;

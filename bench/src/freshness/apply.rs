@@ -14,9 +14,9 @@ use crate::console::print;
 use crate::freshness::{DATABASE, Options, start_cluster};
 use crate::process::processor_time;
 use crate::results::{Better, Results};
-use crate::servers::{Server, address, last_route, wait_until_mirrored};
+use crate::servers::{Server, address, settle, wait_until_mirrored};
 use crate::spread::median;
-use crate::wire::{Client, first_row, query_message, rows};
+use crate::wire::{Client, first_row, query_message};
 
 pub(super) const APPLY: &str = "apply";
 const TABLE: &str = "public.loaded";
@@ -79,27 +79,14 @@ pub(super) fn run(options: &Options, log: &Path, results: &mut Results) -> io::R
 fn one_load(load: &str, count: u64, cluster: &Cluster, freshet: &Server, applied: &mut Applied) -> io::Result<()> {
     let mut upstream = Client::connect(address(cluster), "postgres", DATABASE)?;
     let mut reader = Client::connect(freshet.address, "postgres", DATABASE)?;
-    let last = query_message(&format!("SELECT shop FROM loaded WHERE id = {count}"));
+    let last = format!("SELECT shop FROM loaded WHERE id = {count}");
     let before = processor_time(freshet.process.id);
     upstream.query(&query_message(&statement(load, count)))?;
     let committed = Instant::now();
-    let expected = rows(upstream.query(&last)?);
-    loop {
-        let found = rows(reader.query(&last)?);
-        // Exact mode: what is relayed is right, and says nothing.
-        if last_route(&mut reader)?.0 != "relay" {
-            if found != expected {
-                return Err(io::Error::other(format!("after {load}: {found:?}, not {expected:?}")));
-            }
-            break;
-        }
-        if committed.elapsed() > PATIENCE {
-            return Err(io::Error::other(format!(
-                "{load} of {count} rows was not applied in {} s",
-                PATIENCE.as_secs()
-            )));
-        }
-        std::thread::sleep(Duration::from_millis(5));
+    // Exact mode: what is relayed is right, and says nothing.
+    let (route, reason) = settle(&mut reader, || last.clone(), &["local", "hit"], PATIENCE)?;
+    if route != "local" && route != "hit" {
+        return Err(io::Error::other(format!("{load} of {count} rows is not answered here: {route} {reason}")));
     }
     applied.seen.push(committed.elapsed().as_secs_f64() * 1e3);
     let used = processor_time(freshet.process.id).saturating_sub(before).as_secs_f64();
