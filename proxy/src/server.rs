@@ -26,7 +26,7 @@ use crate::audit::Audit;
 use crate::error::Refusal;
 use crate::freshness::pins::PinOptions;
 use crate::freshness::{Freshness, FreshnessOptions};
-use crate::listener::{Listener, Places};
+use crate::listener::{Listener, Places, socket_file};
 use crate::metrics::{CauseLabel, Metrics};
 use crate::net::Line;
 use crate::replication::supervise::{self, MirrorOptions};
@@ -118,9 +118,7 @@ fn leads_to(endpoint: &Endpoint, own: &ListenAddress) -> bool {
                 || is_here(host, at) && is_here(own, own_at) && (host == "localhost" || own == "localhost");
             own_port == port.to_string() && *port != 0 && is_met
         }
-        (Endpoint::Unix(path), ListenAddress::Directory(own)) => {
-            path == own || path.parent() == Some(own) && path.ends_with(".s.PGSQL.5433")
-        }
+        (Endpoint::Unix(path), ListenAddress::Directory(own)) => *path == socket_file(own),
         (Endpoint::Tcp { .. } | Endpoint::Unix(_), _) => false,
     }
 }

@@ -156,6 +156,11 @@ pub(super) fn trimmed(sql: &[u8]) -> &[u8] {
     sql.strip_suffix(b";").unwrap_or(sql).trim_ascii_end()
 }
 
+/// Whether a text begins with the word, in whichever case.
+pub(super) fn begins_with(sql: &[u8], word: &[u8]) -> bool {
+    sql.trim_ascii_start().get(..word.len()).is_some_and(|start| start.eq_ignore_ascii_case(word))
+}
+
 fn without_end<'a>(tokens: &'a [lexer::Token<'a>]) -> &'a [lexer::Token<'a>] {
     match tokens.split_last() {
         Some((last, rest)) if last.is_symbol(";") => rest,

@@ -59,16 +59,13 @@ const NUDGE: [&str; 2] = [
     "SELECT pg_logical_emit_message(true, 'freshet', '')",
     "SELECT pg_logical_emit_message(false, 'freshet', '', flush => true)",
 ];
-const CAN_FLUSH: &str = "SELECT current_setting('server_version_num')::int >= 170000";
 
 /// Makes upstream flush its log whenever asked to.
 pub(super) async fn run_nudges(shared: Arc<Shared>, nudge: Arc<Notify>) {
     loop {
         let outcome: Result<(), UpstreamError> = async {
             let mut connection = open(&shared).await?;
-            let rows = connection.simple_query(CAN_FLUSH).await?;
-            let can_flush =
-                rows.first().and_then(|row: &Row| row.first()).is_some_and(|cell| cell.as_deref() == Some(b"t"));
+            let can_flush = shared.replication.loaded().catalog.server_version >= 170_000;
             connection.prepare("nudge", NUDGE[usize::from(can_flush)]).await?;
             loop {
                 nudge.notified().await;

@@ -8,7 +8,7 @@ use ahash::HashMap;
 
 use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
-use crate::session::control::{self, Control};
+use crate::session::control::{self, Control, begins_with};
 use crate::session::effect::{Effect, Written};
 use crate::session::intercept;
 use crate::session::machine::group::statements;
@@ -328,14 +328,9 @@ impl Machine {
     /// `analyze_requires_snapshot`: not for SHOW and its like).
     pub(super) fn note_read(&mut self, sql: &[u8]) {
         let is_of_block = self.state.status == TransactionStatus::InTransaction;
-        let begins = |word: &str| {
-            let start = sql.trim_ascii_start().get(..word.len());
-            start.is_some_and(|start| start.eq_ignore_ascii_case(word.as_bytes()))
-        };
-        if is_of_block
-            && ["select", "with", "values", "table", "("].into_iter().any(begins)
-            && !intercept::is_for_freshet(sql, self.limits.schema)
-        {
+        let is_query =
+            [&b"select"[..], b"with", b"values", b"table", b"("].into_iter().any(|word| begins_with(sql, word));
+        if is_of_block && is_query && !intercept::is_for_freshet(sql, self.limits.schema) {
             self.state.note_answer();
         }
     }

@@ -10,7 +10,7 @@ use freshet_engine::statement::{lexer, quiet};
 use crate::session::answer::{PreparedStatement, Reply};
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Reprinted;
-use crate::session::control::Control;
+use crate::session::control::{Control, begins_with};
 use crate::session::cursor;
 use crate::session::effect::Effect;
 use crate::wire::extended::{NO_DATA, PORTAL_SUSPENDED};
@@ -149,10 +149,8 @@ impl Portal {
         let has = |word: &[u8]| text.windows(word.len()).any(|window| window.eq_ignore_ascii_case(word));
         let is_opaque = effect == Effect::Opaque;
         let may_name = is_opaque || CURSOR_WORDS.iter().any(|word| has(word));
-        let begins =
-            |word: &[u8]| text.trim_ascii_start().get(..word.len()).is_some_and(|w| w.eq_ignore_ascii_case(word));
-        let may_define =
-            is_opaque && DEFINITION_WORDS.iter().any(|word| has(word)) || REWRITES.iter().any(|word| begins(word));
+        let may_define = is_opaque && DEFINITION_WORDS.iter().any(|word| has(word))
+            || REWRITES.iter().any(|word| begins_with(text, word));
         has(b"pg_cursors")
             || cursor::closes_all(text)
             || may_name && cursor::names(text, name)
