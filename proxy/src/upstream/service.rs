@@ -172,6 +172,7 @@ impl From<tokio_postgres::Error> for UpstreamError {
                 let told = error.get_ref().and_then(|told| told.downcast_ref::<Self>());
                 return match told {
                     Some(Self::Server(told)) => Self::Server(told.clone()),
+                    Some(Self::Authentication(told)) => Self::Authentication(told.clone()),
                     _ => Self::Io(std::io::Error::new(error.kind(), error.to_string())),
                 };
             }
