@@ -13,22 +13,18 @@ use crate::raw::RawClient;
 pub struct Settled {
     pub route: String,
     pub reason: String,
-    /// How often it was relayed for its first run before.
-    pub first_runs: usize,
 }
 
 /// Asks until the statement is answered here, or is over a budget.
 pub fn settle(client: &mut RawClient, sql: &str) -> Settled {
     let limit = Instant::now() + WAIT;
-    let mut first_runs = 0;
     loop {
         let reply = client.simple(sql).unwrap_or_else(|error| panic!("{sql}: {error}"));
         assert_eq!(reply.error(), None, "{sql}");
         let (route, reason) = client.last().expect("answers");
         if route != "relay" || reason.contains("over_budget") {
-            return Settled { route, reason, first_runs };
+            return Settled { route, reason };
         }
-        first_runs += usize::from(reason == "first_run");
         assert!(Instant::now() < limit, "{sql}: {route} {reason}");
         std::thread::sleep(Duration::from_millis(5));
     }

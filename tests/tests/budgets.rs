@@ -17,8 +17,7 @@ const SETUP: &str = "CREATE TABLE sales (id int PRIMARY KEY, shop int, amount in
 
 /// The last route and its reason once the statement is not relayed for its first run any more.
 fn settled(client: &mut RawClient, sql: &str) -> (String, String) {
-    let Settled { route, reason, first_runs } = settle(client, sql);
-    assert!(first_runs < 20, "{sql}: its audit comes to no end");
+    let Settled { route, reason } = settle(client, sql);
     (route, reason)
 }
 

@@ -104,6 +104,8 @@ impl Statement {
             ["SELECT", time, ..] if time.starts_with("CAST(CAST(EXTRACT(epoch") => {
                 Self::Rows(Rows { text: Some("946684800000001"), ..rows(&["text"], vec![vec![0]]) })
             }
+            // So that a transaction has a query.
+            ["SELECT", "1"] => Self::Rows(rows(&["?column?"], vec![vec![1]])),
             ["SELECT", ..] => Self::Invalid("42703"),
             // By which a block is made to fail: like any statement that fails when it is run.
             ["DO", ..] => Self::Rows(Rows { fails: true, ..rows(&[], Vec::new()) }),

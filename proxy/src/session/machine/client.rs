@@ -316,7 +316,9 @@ impl Machine {
         let is_sent = || {
             let mut of_earlier = self.expected.iter().rev().skip_while(|e| !matches!(e.kind, ExpectedKind::Sync(_)));
             self.own_expected > self.quiet_expected
-                && of_earlier.any(|entry| entry.is_own && matches!(entry.undo.as_deref(), Some(Undo::Unnamed(_))))
+                && of_earlier.any(|entry| {
+                    entry.is_own && matches!(entry.undo.as_deref(), Some(Undo::Unnamed(_) | Undo::Query(..)))
+                })
         };
         if matches!(tag, b'B' | b'D') && !self.is_skipping && is_unnamed() && is_sent() {
             return true;
@@ -537,14 +539,14 @@ impl Machine {
         self.is_unsynced = false;
         self.close_group();
         // Malformed, it is refused before it has any effect.
-        let undo = (!is_whole || text.is_some())
-            .then(|| Undo::Unnamed(std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None))));
+        let unnamed =
+            (!is_whole || text.is_some()).then(|| std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None)));
         self.drops_statements = sql.is_some_and(drops_all_statements);
         // Only a statement takes the unnamed portal's place, and none that a failed block refuses (postgres.c, exec_simple_query).
-        if !effects.is_empty() && self.state.status != TransactionStatus::Failed {
-            drop(self.replace_unnamed_portal());
-        }
-        self.expect_with(ExpectedKind::Query(effect), due, undo);
+        self.destroy_unnamed_portal();
+        let is_run = !effects.is_empty() && self.state.status != TransactionStatus::Failed;
+        let portal = if is_run { self.replace_unnamed_portal() } else { None };
+        self.expect_with(ExpectedKind::Query(effect), due, unnamed.map(|unnamed| Undo::Query(unnamed, portal)));
     }
 
     fn note_describe(&mut self, body: &[u8]) {
@@ -592,7 +594,7 @@ impl Machine {
                 undo = self.forget_statement(name).map(|named| Undo::Named(name.into(), named));
                 self.forget_virtual(name);
             }
-            Some(Target::Portal(b"")) => undo = self.replace_unnamed_portal(),
+            Some(Target::Portal(b"")) => undo = self.replace_unnamed_portal().map(Undo::Portal),
             Some(Target::Portal(name)) => self.portals.remove(name),
             // Malformed: upstream refuses it.
             None if is_whole => return self.expect(ExpectedKind::Bind),
@@ -741,8 +743,10 @@ impl Machine {
         self.note_portal(portal, bind, known.as_deref());
         let mut undo = None;
         if portal.is_empty() || !is_whole {
-            // A Bind that fails leaves the portal before it.
-            undo = self.replace_unnamed_portal();
+            // A Bind that fails leaves the portal before it, and upstream may have one that is gone.
+            self.destroy_unnamed_portal();
+            self.upstream_portals.insert(Box::default());
+            undo = self.replace_unnamed_portal().map(Undo::Portal);
         } else if self.portals.contains(portal) {
             self.occupy_portal(portal);
         }
@@ -862,12 +866,12 @@ impl Machine {
         }
     }
 
-    /// Upstream has, or will have, the unnamed portal that counts.
-    fn replace_unnamed_portal(&mut self) -> Option<Undo> {
+    /// Upstream has, or will have, the unnamed portal that counts. What was there, if an open block may have it again.
+    fn replace_unnamed_portal(&mut self) -> Option<Box<(UnnamedPortal, Option<Portal>)>> {
         let portal = self.portals.take(b"");
         let before = std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream);
-        let is_of_block = self.state.status == TransactionStatus::InTransaction;
-        (is_of_block && !matches!(before, UnnamedPortal::Upstream)).then(|| Undo::Portal(Box::new((before, portal))))
+        let is_of_block = self.state.status != TransactionStatus::Idle;
+        is_of_block.then(|| Box::new((before, portal)))
     }
 
     pub(super) fn forget_statement(&mut self, name: &[u8]) -> Option<Named> {

@@ -614,8 +614,15 @@ impl Machine {
     }
 
     /// Binds a portal upstream as the client bound it here, and runs it: `rows` of it, 0 all, None not at all. `values`: what
-    /// stands in the Bind behind its names.
-    fn bind_upstream(&mut self, portal: &[u8], statement: &PreparedStatement, values: &[u8], rows: Option<u32>) {
+    /// stands in the Bind behind its names. `undo`: what is to be if it is not bound.
+    fn bind_upstream(
+        &mut self,
+        portal: &[u8],
+        statement: &PreparedStatement,
+        values: &[u8],
+        rows: Option<u32>,
+        undo: Option<Undo>,
+    ) {
         self.close_leftover();
         self.to_upstream.write(|out| {
             write_frame(out, b'P', |out| {
@@ -639,7 +646,7 @@ impl Machine {
             write_close(out, Target::Statement(OWN_NAME));
         });
         self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
-        self.expect_own(ExpectedKind::Bind);
+        self.expect_own_or(ExpectedKind::Bind, undo);
         if rows.is_some() {
             self.expect_own(ExpectedKind::Execute);
         }
@@ -678,7 +685,7 @@ impl Machine {
                 self.upstream_portals.insert(name.clone());
             }
             let rows = (origin.fetched > 0).then_some(origin.fetched);
-            self.bind_upstream(&name, &origin.statement, &origin.values, rows);
+            self.bind_upstream(&name, &origin.statement, &origin.values, rows, None);
         }
         if is_query {
             // An error must not make upstream ignore the Query.
@@ -688,6 +695,14 @@ impl Machine {
 
     pub(super) fn may_restore_portals(&self) -> bool {
         !self.portals.is_empty() && self.state.status == TransactionStatus::InTransaction
+    }
+
+    /// The client has no unnamed portal, upstream may have one: should what is sent now fail, it would be the client's again.
+    pub(super) fn destroy_unnamed_portal(&mut self) {
+        let is_destroyed = matches!(self.unnamed_portal, UnnamedPortal::Destroyed);
+        if is_destroyed && self.upstream_portals.contains(b"".as_slice()) {
+            self.restore_unnamed_portal();
+        }
     }
 
     /// Likewise the unnamed portal: bound again and run to its end, where the client left it.
@@ -700,13 +715,17 @@ impl Machine {
             UnnamedPortal::Upstream => {}
             // Messages about it are answered here, in their turn; see `advance_group`.
             UnnamedPortal::Held => self.unnamed_portal = UnnamedPortal::Held,
-            UnnamedPortal::Local { bind, statement, .. } => {
-                let values = bind.splitn(3, |byte| *byte == 0).nth(2).unwrap_or_default();
-                self.bind_upstream(b"", &statement, values, Some(0));
+            UnnamedPortal::Local { bind, statement, savepoints } => {
+                let values = bind.splitn(3, |byte| *byte == 0).nth(2).unwrap_or_default().to_vec();
+                let before = UnnamedPortal::Local { bind, statement: Arc::clone(&statement), savepoints };
+                let undo = Undo::Portal(Box::new((before, None)));
+                self.upstream_portals.insert(Box::default());
+                self.bind_upstream(b"", &statement, &values, Some(0), Some(undo));
             }
             UnnamedPortal::Destroyed => {
                 self.to_upstream.write(|out| write_close(out, Target::Portal(b"")));
-                self.expect_own(ExpectedKind::Close);
+                let undo = Undo::Portal(Box::new((UnnamedPortal::Destroyed, None)));
+                self.expect_own_or(ExpectedKind::Close, Some(undo));
             }
         }
     }

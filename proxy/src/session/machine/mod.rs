@@ -154,6 +154,8 @@ enum Undo {
     Named(Box<[u8]>, Named),
     /// Of an open block: the unnamed portal's place, and what lived here in it.
     Portal(Box<(UnnamedPortal, Option<Portal>)>),
+    /// Of a Query: the unnamed statement, and the portal as above.
+    Query(Unnamed, Option<Box<(UnnamedPortal, Option<Portal>)>>),
     /// A cursor that upstream gets.
     Cursor(cursor::Moved),
 }
@@ -162,10 +164,27 @@ impl Undo {
     /// Of the texts that only this keeps.
     fn bytes(&self) -> usize {
         match self {
-            Self::Unnamed(Unnamed::Upstream(Some(statement))) => kept_bytes(b"", statement),
-            Self::Unnamed(Unnamed::Local { statement, parse }) => kept_bytes(b"", statement) + parse.len(),
+            Self::Unnamed(unnamed) | Self::Query(unnamed, _) => match unnamed {
+                Unnamed::Upstream(Some(statement)) => kept_bytes(b"", statement),
+                Unnamed::Local { statement, parse } => kept_bytes(b"", statement) + parse.len(),
+                Unnamed::Upstream(None) | Unnamed::Destroyed => 0,
+            },
             Self::Named(name, named) => kept_bytes(name, &named.statement),
-            Self::Unnamed(_) | Self::Portal(_) | Self::Cursor(_) => 0,
+            Self::Portal(_) | Self::Cursor(_) => 0,
+        }
+    }
+
+    fn unnamed(&mut self) -> Option<&mut Unnamed> {
+        match self {
+            Self::Unnamed(unnamed) | Self::Query(unnamed, _) => Some(unnamed),
+            Self::Named(..) | Self::Portal(_) | Self::Cursor(_) => None,
+        }
+    }
+
+    fn portal(&mut self) -> Option<&mut Box<(UnnamedPortal, Option<Portal>)>> {
+        match self {
+            Self::Portal(portal) | Self::Query(_, Some(portal)) => Some(portal),
+            Self::Unnamed(_) | Self::Query(_, None) | Self::Named(..) | Self::Cursor(_) => None,
         }
     }
 }

@@ -46,6 +46,8 @@ struct Behind {
     has_more: bool,
     /// The first that takes the unnamed statement's place.
     unnamed: Option<usize>,
+    /// The first that takes the unnamed portal's place.
+    portal: Option<usize>,
 }
 
 impl Machine {
@@ -294,7 +296,7 @@ impl Machine {
                 if field(body, b'R') == Some(b"CheckCmdReplicaIdentity") && field(body, b'D').is_none() {
                     self.events.push(Event::LacksIdentity(field(body, b'M').unwrap_or_default().into()));
                 }
-                let fate = self.match_error(is_own);
+                let fate = self.match_error(is_own, body);
                 // Of a failed block, or of the statement that was not made.
                 let hides_why = self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000"));
                 if fate == Fate::Forward && hides_why { Fate::Instead } else { fate }
@@ -533,7 +535,7 @@ impl Machine {
 
     /// An error of an extended message makes upstream ignore everything up to the next Sync; one of a Query or at a
     /// Sync is followed by ReadyForQuery.
-    fn match_error(&mut self, is_own: bool) -> Fate {
+    fn match_error(&mut self, is_own: bool, body: &[u8]) -> Fate {
         self.has_error = true;
         if let Some(watch) = &mut self.watch {
             watch.reply.has_error = true;
@@ -553,6 +555,7 @@ impl Machine {
         let front_ends_with_ready =
             self.expected.front().is_some_and(|e| matches!(e.kind, ExpectedKind::Query(_) | ExpectedKind::Sync(_)));
         if front_ends_with_ready {
+            self.take_query_back(body);
             return if is_own { Fate::Swallow } else { Fate::Forward };
         }
         // An own Parse that fails does so in the place of the client's message that needs it: PostgreSQL, too, analyses a
@@ -588,11 +591,11 @@ impl Machine {
                 self.has_unknown_statements |= behind.has_nameless;
             }
             match entry.undo.map(|undo| *undo) {
-                Some(Undo::Unnamed(unnamed)) => {
-                    let later = behind.unnamed.and_then(|at| self.expected.get_mut(at));
-                    match later.and_then(|later| later.undo.as_deref_mut()) {
-                        Some(Undo::Unnamed(before)) => *before = unnamed,
-                        Some(Undo::Named(..) | Undo::Portal(_) | Undo::Cursor(_)) | None => self.unnamed = unnamed,
+                Some(Undo::Unnamed(unnamed)) => self.take_unnamed_back(unnamed, &behind),
+                Some(Undo::Query(unnamed, portal)) => {
+                    self.take_unnamed_back(unnamed, &behind);
+                    if let Some(before) = portal {
+                        self.take_portal_back(before, behind.portal);
                     }
                 }
                 // One more of that name, sent behind, will be refused; what else was may drop it.
@@ -601,24 +604,53 @@ impl Machine {
                 }
                 Some(Undo::Named(name, named)) => self.remember_statement(name, named),
                 Some(Undo::Cursor(moved)) => self.cursors.put_back(moved),
-                // What was sent behind may have replaced it.
-                Some(Undo::Portal(before)) if !behind.has_more => {
-                    let (place, portal) = *before;
-                    self.unnamed_portal = place;
-                    if let Some(portal) = portal {
-                        self.portals.put_back(b"", portal);
-                    }
-                }
-                Some(Undo::Portal(_)) | None => {}
+                Some(Undo::Portal(before)) => self.take_portal_back(before, behind.portal),
+                None => {}
             }
+        }
+    }
+
+    fn take_unnamed_back(&mut self, unnamed: Unnamed, behind: &Behind) {
+        match behind.unnamed.and_then(|at| self.expected.get_mut(at)?.undo.as_mut()?.unnamed()) {
+            Some(before) => *before = unnamed,
+            None => self.unnamed = unnamed,
+        }
+    }
+
+    /// `behind`: the first that took its place, among what was sent since.
+    fn take_portal_back(&mut self, before: Box<(UnnamedPortal, Option<super::Portal>)>, behind: Option<usize>) {
+        if let Some(replaced) = behind.and_then(|at| self.expected.get_mut(at)?.undo.as_mut()?.portal()) {
+            *replaced = before;
+            return;
+        }
+        let (place, portal) = *before;
+        self.unnamed_portal = place;
+        if let Some(portal) = portal {
+            self.portals.put_back(b"", portal);
+        }
+    }
+
+    /// A Query that a failed block refuses, or that cannot be read, leaves the unnamed portal (postgres.c, exec_simple_query).
+    fn take_query_back(&mut self, body: &[u8]) {
+        if !matches!(field(body, b'C'), Some(b"25P02" | b"42601")) {
+            return;
+        }
+        let front = self.expected.front_mut().and_then(|front| front.undo.as_deref_mut());
+        if let Some(Undo::Query(_, portal)) = front
+            && let Some(before) = portal.take()
+        {
+            let is_behind = |later: &mut Expected| later.undo.as_mut().is_some_and(|undo| undo.portal().is_some());
+            let behind = self.expected.iter_mut().position(is_behind);
+            self.take_portal_back(before, behind);
         }
     }
 
     /// Tells what was sent behind the Sync that these messages were not done: what it does is uncertain where one of them is undone,
     /// and a Close of a statement that was not made, should it be skipped, does not bring that back.
     fn tell_behind(&mut self, skipped: &[Expected]) -> Behind {
-        let has_undo =
-            skipped.iter().any(|entry| matches!(entry.undo.as_deref(), Some(Undo::Unnamed(_) | Undo::Named(..))));
+        let has_undo = skipped
+            .iter()
+            .any(|entry| matches!(entry.undo.as_deref(), Some(Undo::Unnamed(_) | Undo::Query(..) | Undo::Named(..))));
         let names = skipped.iter().filter_map(|entry| match &entry.kind {
             ExpectedKind::Parse(Some(name)) if !name.is_empty() => Some(&**name),
             _ => None,
@@ -640,8 +672,9 @@ impl Machine {
                 }
                 _ => {}
             }
-            if matches!(later.undo.as_deref(), Some(Undo::Unnamed(_))) {
-                behind.unnamed.get_or_insert(at);
+            if let Some(undo) = later.undo.as_deref_mut() {
+                behind.unnamed = behind.unnamed.or_else(|| undo.unnamed().map(|_| at));
+                behind.portal = behind.portal.or_else(|| undo.portal().map(|_| at));
             }
             // The first that is about the name.
             if matches!(later.undo.as_deref(), Some(Undo::Named(closed, _)) if untold.remove(&**closed)) {
