@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use freshet::metrics::Metrics;
 use freshet::server;
+use freshet::session::answer::early::EarlyRows;
 use freshet::session::answer::{
     Account, Answerer, Answerers, ObservedReply, Observer, Outcome, Relay, Relayed, Reply, TextTable, Unit,
 };
@@ -62,7 +63,7 @@ impl Answerer for Canned {
         (unit.sql == b"SELECT hit").then(|| reply(unit, Answered::Hit))
     }
 
-    async fn answer(&mut self, unit: &Unit<'_>, _state: &SessionState) -> Outcome {
+    async fn answer(&mut self, unit: &Unit<'_>, _state: &SessionState, _early: Option<&Arc<EarlyRows>>) -> Outcome {
         tokio::task::yield_now().await;
         let is_binary = unit.bind.is_some_and(|bind| format_at(bind.result_formats, 0) == 1);
         let is_unknown = is_binary && unit.sql.starts_with(b"SELECT canned FROM");

@@ -28,12 +28,12 @@ impl MemoryPool {
 #[derive(Debug)]
 pub struct Share {
     pool: Arc<MemoryPool>,
-    bytes: usize,
+    bytes: AtomicUsize,
 }
 
 impl Share {
     pub fn of(pool: &Arc<MemoryPool>) -> Self {
-        Self { pool: Arc::clone(pool), bytes: 0 }
+        Self { pool: Arc::clone(pool), bytes: AtomicUsize::new(0) }
     }
 
     /// Makes the part larger; false if the pool has not so much left.
@@ -42,15 +42,23 @@ impl Share {
             used.checked_add(bytes).filter(|used| *used <= self.pool.bytes_max)
         });
         if taken.is_ok() {
-            self.bytes += bytes;
+            *self.bytes.get_mut() += bytes;
         }
         taken.is_ok()
     }
 }
 
+impl Share {
+    /// Gives back what it has beyond so many bytes.
+    pub fn shrink(&self, bytes: usize) {
+        let before = self.bytes.fetch_min(bytes, Ordering::Relaxed);
+        self.pool.used.fetch_sub(before.saturating_sub(bytes), Ordering::Relaxed);
+    }
+}
+
 impl Drop for Share {
     fn drop(&mut self) {
-        self.pool.used.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.shrink(0);
     }
 }
 
@@ -66,6 +74,9 @@ mod tests {
         drop(one);
         assert!(other.grow(70) && !other.grow(1));
         assert_eq!(pool.used(), 100);
+        other.shrink(30);
+        other.shrink(40);
+        assert_eq!(pool.used(), 30);
         drop(other);
         assert_eq!(pool.used(), 0);
     }

@@ -157,6 +157,16 @@ impl<'s> ColumnEncoder<'s> {
         out.truncate(end);
     }
 
+    /// Of the first `rows` cells together, lengths included. None: not known before they are made.
+    pub fn bytes_max(&self, rows: usize) -> Option<usize> {
+        match &self.cells {
+            Cells::Short(_) => Some(rows * WORD_BYTES),
+            Cells::Bounded(_) => Some(rows * SLOT_BYTES),
+            Cells::Texts(texts) => Some(texts.bytes_max(rows)),
+            Cells::Others(_) => None,
+        }
+    }
+
     /// Makes the cells of these rows; how many bytes they take at most.
     fn stage(&mut self, rows: Range<usize>) -> usize {
         let Self { nulls, cells, staged } = self;
@@ -235,8 +245,8 @@ pub fn room_beyond(rows: usize, columns: usize) -> usize {
     rows.min(BLOCK_ROWS) * (ROW_HEADER_BYTES + columns * SLOT_BYTES) + SLOT_BYTES
 }
 
-/// Type, length and number of columns.
-const ROW_HEADER_BYTES: usize = 7;
+/// Of a DataRow: type, length and number of columns.
+pub const ROW_HEADER_BYTES: usize = 7;
 
 #[inline]
 fn copy_text(bytes: &[u8], start: usize, length: u32, out: &mut [u8], at: usize) -> usize {
@@ -535,6 +545,18 @@ impl Texts {
                 Self::Dictionary(column.as_dictionary::<Int32Type>().keys().values().clone(), values.clone())
             }
         }
+    }
+
+    /// See [`ColumnEncoder::bytes_max`].
+    fn bytes_max(&self, rows: usize) -> usize {
+        let bytes = match self {
+            Self::Plain(values) => (values.value_offsets()[rows] - values.value_offsets()[0]) as usize,
+            Self::Dictionary(_, values) => {
+                let lengths = values.value_offsets().windows(2).map(|ends| (ends[1] - ends[0]) as usize);
+                rows * lengths.max().unwrap_or(0)
+            }
+        };
+        bytes + rows * LENGTH_BYTES
     }
 
     #[inline]

@@ -3,6 +3,8 @@
 //! The session knows the protocol (which messages make up a unit, what must be replied to each); the answerer knows
 //! SQL, caches and freshness. Neither knows the other's part: an answer is rows and descriptions, see [`Reply`].
 
+pub mod early;
+
 use std::future::Future;
 use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, OnceLock};
@@ -17,6 +19,7 @@ use freshet_engine::types::Lsn;
 
 use crate::freshness::pins::{Choice, Token};
 use crate::freshness::seats::Seat;
+use crate::session::answer::early::EarlyRows;
 use crate::session::buffer::OutBuffer;
 use crate::session::change::Changes;
 use crate::session::effect::{Effect, Written};
@@ -96,8 +99,14 @@ pub trait Answerer: Send + 'static {
     }
 
     /// Last question, may wait (barrier, execution). On `Relay` the session forwards the unit's bytes unchanged. When the
-    /// client goes away the future is dropped.
-    fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> impl Future<Output = Outcome> + Send;
+    /// client goes away the future is dropped. Where there is `early`, the first pieces of the reply's rows may be put there before
+    /// all are made; nothing makes a `Relay` of the outcome then but a fault.
+    fn answer(
+        &mut self,
+        unit: &Unit<'_>,
+        state: &SessionState,
+        early: Option<&Arc<EarlyRows>>,
+    ) -> impl Future<Output = Outcome> + Send;
 
     /// Takes or finds the snapshot that the session asks for: its token. `state` has certain settings.
     fn pin(
@@ -445,7 +454,7 @@ impl Answerer for RelayOnly {
         None
     }
 
-    async fn answer(&mut self, _unit: &Unit<'_>, _state: &SessionState) -> Outcome {
+    async fn answer(&mut self, _unit: &Unit<'_>, _state: &SessionState, _early: Option<&Arc<EarlyRows>>) -> Outcome {
         Outcome::Relay(Relay::because(UpstreamReason::RelayOnly("no engine".into())))
     }
 

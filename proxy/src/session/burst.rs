@@ -6,9 +6,10 @@ use std::time::Instant;
 
 use freshet_config::FreshnessMode;
 
+use crate::session::Session;
 use crate::session::answer::{Answerer, Asking, Awaited, Known, Relay};
+use crate::session::serving::{Ended, Serving};
 use crate::session::state::RouteSetting;
-use crate::session::{Ended, Session, serve_during};
 
 impl<A: Answerer> Session<A> {
     /// Whether the unit at hand was answered, and maybe some behind it.
@@ -55,6 +56,7 @@ impl<A: Answerer> Session<A> {
         self.begin_work();
         let limit = self.machine.tracker.statement_timeout();
         let met = self.answerer.meet(awaited);
-        serve_during(met, limit, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await
+        let serving = Serving { lines: &mut self.lines, machine: &mut self.machine, cancel: self.cancel.as_ref() };
+        serving.during(met, limit, None).await
     }
 }

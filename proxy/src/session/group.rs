@@ -301,7 +301,7 @@ impl<A: Answerer> Session<A> {
         {
             return Ok(Decided::Answer(Answer::Reply(reply)));
         }
-        match self.ask(&unit, state).await? {
+        match self.ask(&unit, state, None).await? {
             Some(Outcome::Local(reply)) => Ok(Decided::Answer(Answer::Reply(reply))),
             Some(Outcome::Relay(relay)) => Ok(match self.worth_asking(&relay) {
                 Some(question) => Decided::Ask(question),

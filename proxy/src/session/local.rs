@@ -46,6 +46,7 @@ use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::Choice;
 use crate::freshness::zones::ZoneData;
 use crate::freshness::{Freshness, Served};
+use crate::session::answer::early::{Early, EarlyRows};
 use crate::session::answer::{Answerer, Form, PreparedStatement, Relay, Reply, Unit};
 use crate::session::local::ahead::{Ahead, Job};
 use crate::session::local::capture::{Captures, Dependencies};
@@ -61,7 +62,7 @@ use crate::session::local::refusals::{DecidedBy, Refusals};
 use crate::session::meant::Names;
 use crate::session::oracle::{Oracle, StillDescribed};
 use crate::session::preamble;
-use crate::session::reply::describe_statement;
+use crate::session::reply::{describe_statement, row_description};
 use crate::session::settings::SessionSettings;
 use crate::session::state::{RouteSetting, SessionState};
 use crate::statistics::{Answered, ShapeStatistics, Statistics};
@@ -203,6 +204,7 @@ struct Request<'a> {
     catalog_version: u64,
     /// The state of upstream's configuration that the settings are as of.
     configuration: u64,
+    early: Option<&'a Arc<EarlyRows>>,
 }
 
 /// Why a statement goes upstream that needs the now() of its block.
@@ -236,6 +238,7 @@ impl<'a> Request<'a> {
             transaction_time: state.transaction_time(),
             catalog_version: state.catalog_version,
             configuration: state.configuration,
+            early: None,
         }
     }
 
@@ -254,7 +257,12 @@ impl<'a> Request<'a> {
 }
 
 impl LocalAnswerer {
-    async fn try_answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Result<Reply, Relay> {
+    async fn try_answer(
+        &mut self,
+        unit: &Unit<'_>,
+        state: &SessionState,
+        early: Option<&Arc<EarlyRows>>,
+    ) -> Result<Reply, Relay> {
         if state.route == RouteSetting::Relay {
             return Err(Relay::because(UpstreamReason::RouteSetting));
         }
@@ -275,7 +283,7 @@ impl LocalAnswerer {
             let not_read = || UpstreamReason::MirrorBehind("upstream's catalog is not read yet".into());
             return Err(Relay::because(why.unwrap_or_else(not_read)));
         }
-        let request = Request::of(unit, state, settings, format, sql);
+        let request = Request { early, ..Request::of(unit, state, settings, format, sql) };
         if !is_execution(unit) {
             return self.describe(&request).await;
         }
@@ -395,6 +403,7 @@ impl LocalAnswerer {
             served: &served,
             point,
             is_quick,
+            early: request.early.filter(|_| !is_quick).map(|to| early(to, request.unit, &prepared.plan, &formats)),
         };
         let attempt = Attempt { local: &self.local, prepared: &prepared, started, is_over: false };
         let executed = self.local.execute(&execution, earlier.as_deref(), &statistics).await;
@@ -869,6 +878,15 @@ pub(super) fn local_error(error: EvalError) -> UpstreamReason {
 }
 
 /// The result format of each column.
+/// What comes before the rows, and where they go.
+fn early(to: &Arc<EarlyRows>, unit: &Unit<'_>, plan: &Plan, formats: &[Format]) -> Early {
+    let mut head = Reply { columns: row_description(plan, formats), ..Reply::default() };
+    if unit.describes_statement {
+        (head.parameters, head.statement_columns) = describe_statement(plan);
+    }
+    Early { to: Arc::clone(to), head: Arc::new(head) }
+}
+
 fn formats(unit: &Unit<'_>, plan: &Plan) -> Vec<Format> {
     let asked = unit.bind.as_ref().map_or(&[][..], |bind| bind.result_formats);
     let format = |at| if format_at(asked, at) == 1 { Format::Binary } else { Format::Text };

@@ -38,6 +38,7 @@ mod own;
 mod preamble;
 pub mod registry;
 mod reply;
+mod serving;
 pub mod settings;
 pub mod state;
 pub mod tracker;
@@ -57,6 +58,7 @@ use tracing::debug;
 use crate::error::Refusal;
 use crate::freshness::seats::Seat;
 use crate::metrics::{CauseLabel, DirectionLabel, Metrics, RouteLabel, RouteLabels};
+use crate::session::answer::early::EarlyRows;
 use crate::session::answer::{Account, Answerer, Form, Outcome, Relay, Reply, Unit, Unused};
 use crate::session::effect::{Effect, worst};
 use crate::session::lines::{Lines, Turn};
@@ -64,13 +66,14 @@ use crate::session::machine::group::is_several;
 use crate::session::machine::local::view;
 use crate::session::machine::{Machine, MachineLimits, Step};
 use crate::session::registry::{Entry, Sessions};
+use crate::session::serving::{Ended, Serving};
 use crate::session::settings::{Interner, Question, TEMPORARY_TABLES};
 use crate::session::state::{FirstQuery, Login, RouteSetting, SessionState};
 use crate::shutdown::{Phase, Shutdown};
 use crate::startup::authenticate::LoggedIn;
 use crate::startup::cancel::{CancelGuard, CancelRegistry};
 use crate::statistics::{Answered, ShapeStatistics};
-use crate::wire::error::write_error;
+use crate::wire::error::{ErrorFields, write_error};
 use crate::wire::query::TransactionStatus;
 
 /// Of a statement in a block that a question asked before it would have taken a snapshot for.
@@ -90,6 +93,8 @@ const PROBES_MAX: u32 = 3;
 const MOVES_AFTER: u32 = 256;
 /// PostgreSQL's own limit for the statement has been reached here.
 const OVER_TIME: UpstreamReason = UpstreamReason::OverBudget("statement_timeout");
+/// A fault of freshet's after the first rows of a reply have been sent: they cannot be taken back.
+const UNFINISHED: ErrorFields<'static> = ErrorFields::error("XX000", "freshet could not make the rest of this reply");
 /// An error may pass, as one of memory does; not for ever.
 const PROBE_FAILURES_MAX: u32 = 3;
 
@@ -157,6 +162,7 @@ pub async fn run<A: Answerer>(
         probed_version,
         waits: 0,
         has_moved: false,
+        early: None,
     };
     let ended = if is_sound { session.serve(shutdown.clone()).await } else { Ok(Departure::Over) };
     match ended {
@@ -224,6 +230,8 @@ struct Session<A> {
     waits: u32,
     /// It lives beside the barrier.
     has_moved: bool,
+    /// For the first rows of the next reply; None: a new one.
+    early: Option<Arc<EarlyRows>>,
 }
 
 impl<A: Answerer> Session<A> {
@@ -447,6 +455,10 @@ impl<A: Answerer> Session<A> {
         }
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
+            Some(Outcome::Relay(_)) if self.machine.has_begun_answer() => {
+                self.machine.fail_locally(&UNFINISHED);
+                self.account_here(started)
+            }
             Some(Outcome::Relay(relay)) => match self.worth_asking(&relay) {
                 Some(question) => {
                     self.ask_upstream(question);
@@ -629,17 +641,27 @@ impl<A: Answerer> Session<A> {
         };
         let unit = Unit { arrival: Some(self.machine.arrival()), ..unit };
         let state = self.machine.state.clone();
-        self.ask(&unit, &state).await
+        let early = self.early.take().unwrap_or_default();
+        let outcome = self.ask(&unit, &state, Some(&early)).await?;
+        // Rows that were not taken yet, or come from a thread that nobody waits for any more, are not the next reply's.
+        self.early = Some(early).filter(EarlyRows::is_unused);
+        Ok(outcome)
     }
 
     /// Asks the answerer, while both lines are served. None: the client's cancel request came first.
-    async fn ask(&mut self, unit: &Unit<'_>, state: &SessionState) -> io::Result<Option<Outcome>> {
+    async fn ask(
+        &mut self,
+        unit: &Unit<'_>,
+        state: &SessionState,
+        early: Option<&Arc<EarlyRows>>,
+    ) -> io::Result<Option<Outcome>> {
         self.begin_work();
         // Upstream would end the statement there with an error; it is given the chance.
         let limit = self.machine.tracker.statement_timeout();
         // Where it stays: it is large.
-        let answer = pin!(self.answerer.answer(unit, state));
-        match serve_during(answer, limit, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await? {
+        let answer = pin!(self.answerer.answer(unit, state, early));
+        let serving = Serving { lines: &mut self.lines, machine: &mut self.machine, cancel: self.cancel.as_ref() };
+        match serving.during(answer, limit, early.map(|early| &**early)).await? {
             Ended::Done(outcome) => Ok(Some(outcome)),
             Ended::OverTime => Ok(Some(Outcome::Relay(Relay::because(OVER_TIME)))),
             Ended::Cancelled => Ok(None),
@@ -652,8 +674,8 @@ impl<A: Answerer> Session<A> {
         let Some(unused) = unused else { return Ok(true) };
         self.begin_work();
         let way = self.answerer.make_way(&unused);
-        let made = serve_during(way, None, &mut self.lines, &mut self.machine, self.cancel.as_ref()).await?;
-        Ok(matches!(made, Ended::Done(())))
+        let serving = Serving { lines: &mut self.lines, machine: &mut self.machine, cancel: self.cancel.as_ref() };
+        Ok(matches!(serving.during(way, None, None).await?, Ended::Done(())))
     }
 
     /// Upstream hears nothing of local answers; a session that its client uses must not look idle to it
@@ -806,57 +828,6 @@ impl<A: Answerer> Session<A> {
         }
         if let Some(cause) = self.machine.lost() {
             metrics.lost_sessions.get_or_create(&CauseLabel { cause }).inc();
-        }
-    }
-}
-
-/// How work for a statement came to an end.
-enum Ended<T> {
-    Done(T),
-    /// It took longer than it may.
-    OverTime,
-    /// The client's cancel request came first.
-    Cancelled,
-}
-
-/// Does `work` for the statement at hand, for at most `limit`, while both lines are served.
-async fn serve_during<T>(
-    work: impl Future<Output = T>,
-    limit: Option<Duration>,
-    lines: &mut Lines,
-    machine: &mut Machine,
-    cancel: Option<&CancelGuard>,
-) -> io::Result<Ended<T>> {
-    let mut work = pin!(work);
-    let mut cancelled = pin!(async {
-        match cancel {
-            Some(cancel) => cancel.cancelled().await,
-            None => std::future::pending().await,
-        }
-    });
-    let mut over = pin!(async {
-        match limit {
-            Some(limit) => tokio::time::sleep(limit).await,
-            None => std::future::pending().await,
-        }
-    });
-    let mut pause = pin!(tokio::time::sleep(KEEP_ALIVE));
-    loop {
-        tokio::select! {
-            biased;
-            done = &mut work => break Ok(Ended::Done(done)),
-            // A statement at work is no idle session.
-            () = &mut pause => {
-                machine.keep_alive();
-                pause.set(tokio::time::sleep(KEEP_ALIVE));
-            }
-            () = &mut over => break Ok(Ended::OverTime),
-            () = &mut cancelled => break Ok(Ended::Cancelled),
-            turn = lines.turn(machine) => match turn? {
-                // A client that has only closed its own direction still wants the answer.
-                Turn::Received => {}
-                Turn::Over | Turn::Broken => break Err(io::ErrorKind::ConnectionAborted.into()),
-            },
         }
     }
 }

@@ -507,7 +507,7 @@ impl Case<'_> {
     fn rows_at(&self, plan: &Plan, transaction_time: Option<i64>) -> Result<Vec<Row>, EvalError> {
         let eval = EvalContext { settings: self.format, transaction_time, orders: None };
         let Execution { before, parameters, formats, .. } = self.execution;
-        let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full };
+        let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full, early: None };
         Ok(rows_of(&run.rows(&self.local.engine, &Course::Anew, self.is_abandoned)?.frames))
     }
 }

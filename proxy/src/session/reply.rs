@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicBool, AtomicUsize};
 use std::thread;
 use std::time::Instant;
 
@@ -19,10 +19,12 @@ use freshet_engine::executor::{Limits, RowBatch};
 use freshet_engine::planner::Plan;
 use freshet_engine::result_cache::{Course, Done, Pieces};
 use freshet_engine::snapshot::Snapshot;
-use freshet_engine::types::encode::{ColumnEncoder, Format, room_beyond, write_rows};
+use freshet_engine::types::encode::{ColumnEncoder, Format, ROW_HEADER_BYTES, room_beyond, write_rows};
 use freshet_engine::types::{FormatSettings, Value};
 use freshet_engine::{Engine, Pace};
+use parking_lot::Mutex;
 
+use crate::session::answer::early::Early;
 use crate::wire::extended::write_parameter_description;
 use crate::wire::query::{Field, write_command_complete, write_row_description};
 
@@ -48,6 +50,8 @@ pub(super) struct Run<'a> {
     pub(super) eval: EvalContext<'a>,
     pub(super) formats: &'a [Format],
     pub(super) pace: Pace,
+    /// Where the first rows of a long reply go before all are encoded.
+    pub(super) early: Option<&'a Early>,
 }
 
 /// Rows that are encoded before somebody looks whether the reply is still wanted, and not too long.
@@ -69,7 +73,7 @@ impl Run<'_> {
         let count: usize = batches.iter().map(|batch| batch.rows).sum();
         let limits = engine.limits(*pace);
         let encoding = Encoding { plan, settings: eval.settings, formats: self.formats, limits, is_abandoned };
-        let mut out = encoding.encode(&batches, count)?;
+        let mut out = encoding.encode(&batches, count, self.early)?;
         drop(batches);
         write_command_complete(&mut out.bytes, &format!("SELECT {count}"));
         Ok(Rows { frames: out.finish()?, count: count as u64, groups, done, last, run_us })
@@ -84,7 +88,7 @@ pub(super) fn rows_of_point(
     settings: &FormatSettings,
     limits: &Limits,
 ) -> Result<Rows, EvalError> {
-    let mut out = Reply::new(limits, 64 + 24 * plan.output.len(), COUNTED_BYTES);
+    let mut out = Reply::new(limits, 64 + 24 * plan.output.len(), Room::Counted { from: COUNTED_BYTES });
     if let Some((chunk, row)) = point.row {
         let described = point.columns.iter().zip(&plan.output).zip(formats);
         let encoder = |((column, output), format): ((&usize, &OutputColumn), &Format)| {
@@ -115,24 +119,29 @@ struct Encoding<'a> {
 type Piece<'a> = (&'a RowBatch, Range<usize>);
 
 impl Encoding<'_> {
-    /// All rows, in shares where there are many and threads are free.
-    fn encode(&self, batches: &[RowBatch], count: usize) -> Result<Reply, EvalError> {
+    /// All rows, by several threads where there are many and threads are free.
+    fn encode(&self, batches: &[RowBatch], count: usize, early: Option<&Early>) -> Result<Reply, EvalError> {
         let threads = self.limits.threads_max;
         let wanted = (count / SHARED_ROWS_MIN).min(threads.saturating_sub(1));
         let helpers = Helpers::take(wanted, threads.saturating_sub(1));
+        if let Some(early) = early.filter(|_| count >= 2 * EARLY_ROWS)
+            && let Some(room) = self.room(batches)
+        {
+            return self.encode_early(batches, count, helpers.count(), room, early);
+        }
         let shares = shares(batches, count, helpers.count() + 1);
-        let shares_count = shares.len();
+        let room = Room::Counted { from: COUNTED_BYTES / shares.len() };
+        let encode = |share: &[Piece<'_>]| self.encode_share(share, room.clone());
+        let encode = &encode;
         let mut parts = thread::scope(|scope| {
-            let encode = move |share: &[Piece<'_>]| self.encode_share(share, COUNTED_BYTES / shares_count);
             let helping: Vec<_> = shares[1..].iter().map(|share| scope.spawn(move || encode(share))).collect();
             let own = encode(&shares[0]);
-            let panicked = |_| Err(EvalError::Beyond("the encoding of a share panicked".to_owned()));
-            let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(panicked));
+            let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(|_| Err(panicked())));
             std::iter::once(own).chain(theirs).collect::<Result<Vec<_>, _>>()
         })?
         .into_iter();
         drop(helpers);
-        let mut out = parts.next().unwrap_or_else(|| Reply::new(self.limits, 0, COUNTED_BYTES));
+        let mut out = parts.next().unwrap_or_else(|| Reply::new(self.limits, 0, room));
         for part in parts {
             out.append(part)?;
             out.check(self.limits)?;
@@ -140,11 +149,66 @@ impl Encoding<'_> {
         Ok(out)
     }
 
-    fn encode_share(&self, pieces: &[Piece<'_>], counted_from: usize) -> Result<Reply, EvalError> {
+    /// A few rows at a time, which are sent as soon as those before them are: `helpers` threads beside this one take them in turn.
+    fn encode_early(
+        &self,
+        batches: &[RowBatch],
+        count: usize,
+        helpers: usize,
+        room: Room,
+        early: &Early,
+    ) -> Result<Reply, EvalError> {
+        let parts = shares(batches, count, count.div_ceil(EARLY_ROWS));
+        let (next, sending) = (AtomicUsize::new(0), Mutex::new(Sending::new(parts.len(), early)));
+        let work = || {
+            let mut out = Reply::new(self.limits, PIECE_BYTES, room.clone());
+            let mut encoders = None;
+            while let Some((at, part)) = Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, parts.get(at)?))) {
+                for (batch, rows) in part {
+                    let is_of = |(of, _): &(&RowBatch, _)| std::ptr::eq(*of, *batch);
+                    if !encoders.as_ref().is_some_and(is_of) {
+                        encoders = Some((batch, self.encoders(batch)));
+                    }
+                    let (_, encoders) = encoders.as_mut().expect("just made");
+                    self.encode_rows(batch, rows.clone(), encoders, &mut out)?;
+                }
+                out.cut()?;
+                sending.lock().put(at, std::mem::take(&mut out.pieces));
+            }
+            Ok(())
+        };
+        thread::scope(|scope| {
+            let helping: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
+            let own = work();
+            let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(|_| Err(panicked())));
+            std::iter::once(own).chain(theirs).collect::<Result<(), _>>()
+        })?;
+        let mut out = Reply::new(self.limits, 64, room);
+        out.pieces = sending.into_inner().parts.into_iter().flatten().collect();
+        out.length = out.pieces.iter().map(Bytes::len).sum();
+        Ok(out)
+    }
+
+    /// For all rows, where it is known to suffice: nothing can fail then any more once they are encoded.
+    fn room(&self, batches: &[RowBatch]) -> Option<Room> {
+        let mut bytes = 0;
+        for batch in batches {
+            let cells =
+                self.encoders(batch).iter().map(|encoder| encoder.bytes_max(batch.rows)).sum::<Option<usize>>()?;
+            bytes += cells + ROW_HEADER_BYTES * batch.rows;
+        }
+        if bytes > EARLY_BYTES_MAX.min(self.limits.memory_bytes_max) {
+            return None;
+        }
+        let mut share = Share::of(&self.limits.pool);
+        share.grow(bytes).then(|| Room::Taken(Arc::new(share)))
+    }
+
+    fn encode_share(&self, pieces: &[Piece<'_>], room: Room) -> Result<Reply, EvalError> {
         let expected: usize = pieces.iter().map(|(_, rows)| rows.len()).sum();
-        let mut out = Reply::new(self.limits, 64 + expected * self.row_bytes(), counted_from);
+        let mut out = Reply::new(self.limits, 64 + expected * self.row_bytes(), room);
         for (batch, rows) in pieces {
-            self.encode_rows(batch, rows.clone(), &mut out)?;
+            self.encode_rows(batch, rows.clone(), &mut self.encoders(batch), &mut out)?;
         }
         Ok(out)
     }
@@ -154,12 +218,21 @@ impl Encoding<'_> {
         8 + 12 * self.plan.output.len()
     }
 
-    fn encode_rows(&self, batch: &RowBatch, rows: Range<usize>, out: &mut Reply) -> Result<(), EvalError> {
+    fn encoders(&self, batch: &RowBatch) -> Vec<ColumnEncoder<'_>> {
         let described = batch.columns.iter().zip(&self.plan.output).zip(self.formats);
-        let settings = self.settings;
-        let mut encoders: Vec<ColumnEncoder<'_>> = described
-            .map(|((column, output), format)| ColumnEncoder::new(column, output.expr_type.pg_type, *format, settings))
-            .collect();
+        let encoder = |((column, output), format): ((&ArrayRef, &OutputColumn), &Format)| {
+            ColumnEncoder::new(column, output.expr_type.pg_type, *format, self.settings)
+        };
+        described.map(encoder).collect()
+    }
+
+    fn encode_rows(
+        &self,
+        batch: &RowBatch,
+        rows: Range<usize>,
+        encoders: &mut [ColumnEncoder<'_>],
+        out: &mut Reply,
+    ) -> Result<(), EvalError> {
         // Fewer rows at a time the longer they are.
         let each = batch.columns.iter().map(bytes_of_row).sum::<usize>().max(1);
         let step = ENCODED_ROWS.min(ENCODED_BYTES / each).max(1);
@@ -173,7 +246,7 @@ impl Encoding<'_> {
             let count = rows.len();
             out.make_room(count * (expected + expected / 8) + room_beyond(count, encoders.len()))?;
             let before = out.bytes.len();
-            write_rows(&mut encoders, rows, &mut out.bytes);
+            write_rows(encoders, rows, &mut out.bytes);
             expected = (out.bytes.len() - before).div_ceil(count);
             out.check(self.limits)?;
         }
@@ -210,6 +283,46 @@ fn bytes_of_row(column: &ArrayRef) -> usize {
     column.get_array_memory_size() / column.len().max(1)
 }
 
+/// Rows that are sent together where a reply is sent before all of it is made.
+const EARLY_ROWS: usize = 4_096;
+/// Longer replies are sent when they are complete: who cancels, or makes upstream's limits end a statement, waits no longer for it.
+const EARLY_BYTES_MAX: usize = 16 << 20;
+/// Whether what a reply takes is of what all statements together may use.
+#[derive(Clone)]
+enum Room {
+    /// From so many bytes on, piece by piece.
+    Counted { from: usize },
+    /// It has been taken, for all pieces together.
+    Taken(Arc<Share>),
+}
+
+/// Parts of a reply that are made in any order and sent in theirs.
+struct Sending<'a> {
+    parts: Vec<Vec<Bytes>>,
+    is_made: Vec<bool>,
+    sent: usize,
+    early: &'a Early,
+}
+
+impl<'a> Sending<'a> {
+    fn new(count: usize, early: &'a Early) -> Self {
+        Self { parts: vec![Vec::new(); count], is_made: vec![false; count], sent: 0, early }
+    }
+
+    fn put(&mut self, at: usize, pieces: Vec<Bytes>) {
+        self.parts[at] = pieces;
+        self.is_made[at] = true;
+        while self.is_made.get(self.sent).is_some_and(|is_made| *is_made) {
+            self.parts[self.sent].iter().for_each(|piece| self.early.put(piece.clone()));
+            self.sent += 1;
+        }
+    }
+}
+
+fn panicked() -> EvalError {
+    EvalError::Beyond("the encoding of a share panicked".to_owned())
+}
+
 /// A reply that is being put together.
 struct Reply {
     pieces: Vec<Bytes>,
@@ -217,8 +330,7 @@ struct Reply {
     bytes: Vec<u8>,
     /// Of the pieces before.
     length: usize,
-    /// From so many bytes on, what a piece takes is of what all statements together may use, as long as it lives.
-    counted_from: usize,
+    room: Room,
     pool: Arc<MemoryPool>,
 }
 
@@ -231,9 +343,9 @@ const PIECE_BYTES: usize = 256 << 10;
 const CUT_FROM: usize = 4 << 10;
 
 impl Reply {
-    fn new(limits: &Limits, expected: usize, counted_from: usize) -> Self {
+    fn new(limits: &Limits, expected: usize, room: Room) -> Self {
         let bytes = Vec::with_capacity(expected.min(PIECE_BYTES));
-        Self { pieces: Vec::new(), bytes, length: 0, counted_from, pool: Arc::clone(&limits.pool) }
+        Self { pieces: Vec::new(), bytes, length: 0, room, pool: Arc::clone(&limits.pool) }
     }
 
     /// Whether it may be as long as it is.
@@ -250,10 +362,15 @@ impl Reply {
             self.bytes.reserve(bytes);
             return Ok(());
         }
-        // What is written into goes on being used: warm, and of one size, while each piece takes what it needs.
+        self.cut()?;
+        self.bytes.reserve(bytes.max(PIECE_BYTES));
+        Ok(())
+    }
+
+    /// Ends the piece. What is written into goes on being used: warm, and of one size, while each piece takes what it needs.
+    fn cut(&mut self) -> Result<(), EvalError> {
         let piece = self.bytes.as_slice().to_vec();
         self.bytes.clear();
-        self.bytes.reserve(bytes.max(PIECE_BYTES));
         self.add(piece)
     }
 
@@ -274,14 +391,20 @@ impl Reply {
             bytes.shrink_to_fit();
         }
         self.length += bytes.len();
-        if self.length < self.counted_from {
-            self.pieces.push(bytes.into());
-            return Ok(());
-        }
-        let mut share = Share::of(&self.pool);
-        if !share.grow(bytes.capacity()) {
-            return Err(EvalError::OverBudget(POOL_IS_EMPTY));
-        }
+        let share = match &self.room {
+            Room::Taken(share) => Arc::clone(share),
+            Room::Counted { from } if self.length < *from => {
+                self.pieces.push(bytes.into());
+                return Ok(());
+            }
+            Room::Counted { .. } => {
+                let mut share = Share::of(&self.pool);
+                if !share.grow(bytes.capacity()) {
+                    return Err(EvalError::OverBudget(POOL_IS_EMPTY));
+                }
+                Arc::new(share)
+            }
+        };
         self.pieces.push(Bytes::from_owner(Counted { bytes, _share: share }));
         Ok(())
     }
@@ -289,6 +412,9 @@ impl Reply {
     fn finish(mut self) -> Result<Pieces, EvalError> {
         let last = std::mem::take(&mut self.bytes);
         self.add(last)?;
+        if let Room::Taken(share) = &self.room {
+            share.shrink(if self.length < COUNTED_BYTES { 0 } else { self.length });
+        }
         Ok(self.pieces.into_iter().collect())
     }
 }
@@ -301,7 +427,7 @@ pub(super) fn without_room(rows: &Pieces) -> Pieces {
 
 struct Counted {
     bytes: Vec<u8>,
-    _share: Share,
+    _share: Arc<Share>,
 }
 
 impl AsRef<[u8]> for Counted {

@@ -198,6 +198,7 @@ impl Local {
             served,
             point: None,
             is_quick: false,
+            early: None,
         };
         let Ok(reply) = self.execute(&execution, Some(&kept), &job.statistics).await else { return false };
         let has_place = self.keep(key, CachedReply { keys: job.keys.clone(), ..reply });

@@ -11,6 +11,7 @@ use freshet_engine::result_cache::ResultKey;
 use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::pins::{Choice, Token};
 use crate::freshness::seats::Seat;
+use crate::session::answer::early::EarlyRows;
 use crate::session::answer::{
     Answerer, Answerers, Asking, Awaited, Known, Outcome, RawUnit, Relay, Relayed, Reply, TextTable, Unit, Unused,
 };
@@ -143,9 +144,9 @@ impl Answerer for LocalAnswerer {
         Some(known.0.clone())
     }
 
-    async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState) -> Outcome {
+    async fn answer(&mut self, unit: &Unit<'_>, state: &SessionState, early: Option<&Arc<EarlyRows>>) -> Outcome {
         let answered = match &self.local.patience {
-            None => self.try_answer(unit, state).await,
+            None => self.try_answer(unit, state, early).await,
             Some(_) => self.answer_patiently(unit, state).await,
         };
         match answered {

@@ -21,6 +21,7 @@ use freshet_engine::{Engine, Pace, Prepared};
 
 use crate::audit::Audit;
 use crate::freshness::Served;
+use crate::session::answer::early::Early;
 use crate::session::local::{Local, ORDER_QUESTIONS_MAX, ORDER_WAIT_MAX, local_error};
 use crate::session::reply::{Rows, Run, row_description, rows_of_point, without_room};
 use crate::statistics::ShapeStatistics;
@@ -36,6 +37,8 @@ pub(super) struct Execution<'a> {
     pub(super) point: Option<PointRow<'a>>,
     /// The session's own thread runs it.
     pub(super) is_quick: bool,
+    /// Where the first rows of a long reply go.
+    pub(super) early: Option<Early>,
 }
 
 impl Execution<'_> {
@@ -146,12 +149,13 @@ impl Local {
         if let Some(rows) = execution.rows_of_point(&self.engine) {
             return rows;
         }
-        let Execution { settings, formats, prepared, parameters, served, is_quick, .. } = execution;
+        let Execution { settings, formats, prepared, parameters, served, is_quick, early, .. } = execution;
         let transaction_time = served.statement_time;
         if *is_quick {
             let eval = EvalContext { settings, transaction_time, orders: None };
             let plan = &prepared.plan;
-            let run = Run { plan, snapshot: &served.snapshot, parameters, eval, formats, pace: Pace::Quick };
+            let run =
+                Run { plan, snapshot: &served.snapshot, parameters, eval, formats, pace: Pace::Quick, early: None };
             // As on another thread: a slip that panics is upstream's statement, not the end of a session.
             let done =
                 catch_unwind(AssertUnwindSafe(|| run.rows(&self.engine, course, &Arc::new(AtomicBool::new(false)))));
@@ -165,11 +169,12 @@ impl Local {
         let flag = Arc::clone(&abandoned.0);
         let (local, prepared, parameters) = (Arc::clone(self), Arc::clone(prepared), Arc::clone(parameters));
         let (snapshot, settings, formats) = (Arc::clone(&served.snapshot), (*settings).clone(), formats.to_vec());
-        let course = Arc::clone(course);
+        let (course, early) = (Arc::clone(course), early.clone());
         let work = move || {
             let eval = EvalContext { settings: &settings, transaction_time, orders: None };
             let (plan, parameters, formats) = (&prepared.plan, &parameters[..], &formats[..]);
-            let run = Run { plan, snapshot: &snapshot, parameters, eval, formats, pace: Pace::Full };
+            let early = early.as_ref();
+            let run = Run { plan, snapshot: &snapshot, parameters, eval, formats, pace: Pace::Full, early };
             run.rows(&local.engine, &course, &flag)
         };
         let done = tokio::task::spawn_blocking(work).await;

@@ -49,7 +49,7 @@ impl Patience {
 impl LocalAnswerer {
     pub(super) async fn answer_patiently(&mut self, unit: &Unit<'_>, state: &SessionState) -> Result<Reply, Relay> {
         if !is_execution(unit) || !self.is_mirrored_database {
-            return self.try_answer(unit, state).await;
+            return self.try_answer(unit, state, None).await;
         }
         let deadline = Instant::now() + PATIENCE;
         loop {
@@ -57,9 +57,9 @@ impl LocalAnswerer {
                 // The session asks for its search path again, and then this.
                 return Err(Relay::because(UpstreamReason::CatalogChanged));
             }
-            let refused = match self.try_answer(unit, state).await {
+            let refused = match self.try_answer(unit, state, None).await {
                 // A write past this session may have come in between.
-                Ok(reply) => return Ok(self.try_answer(unit, state).await.unwrap_or(reply)),
+                Ok(reply) => return Ok(self.try_answer(unit, state, None).await.unwrap_or(reply)),
                 Err(relay) => relay,
             };
             let may_pass = match &refused.reason {
@@ -115,6 +115,7 @@ impl LocalAnswerer {
             transaction_time,
             catalog_version,
             configuration,
+            early: None,
         };
         let awaited = |table| self.local.freshness.awaits_copy(table);
         // Tables that a new catalog has made unknown are looked for once more.

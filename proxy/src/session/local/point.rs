@@ -92,6 +92,7 @@ impl LocalAnswerer {
             served: &served,
             point,
             is_quick: true,
+            early: None,
         };
         let rows = execution.rows_of_point(&self.local.engine)?.ok()?;
         self.local.note_read(&relations);

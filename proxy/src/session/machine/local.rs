@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use ahash::HashMap;
 
+use crate::session::answer::early::EarlyPiece;
 use crate::session::answer::{Arrival, Form, PreparedStatement, Reply, Unit};
 use crate::session::buffer::OutBuffer;
 use crate::session::control::{self, Control, begins_with};
@@ -155,28 +156,46 @@ pub fn view<'a>(
 
 /// What answers the messages of a plain unit, up to ReadyForQuery.
 pub fn write_reply(out: &mut OutBuffer, unit: &[u8], reply: &Reply) {
-    for frame in Frames::new(unit) {
-        match frame.tag {
-            b'Q' => {
-                out.push(&reply.columns);
-                reply.rows.iter().for_each(|piece| out.push_shared(piece));
-            }
-            b'P' => out.push(PARSE_COMPLETE),
-            b'B' => out.push(BIND_COMPLETE),
-            b'D' => {
-                let columns = match Target::view(frame.body) {
-                    Some(Target::Statement(_)) => {
-                        out.push(&reply.parameters);
-                        &reply.statement_columns
-                    }
-                    Some(Target::Portal(_)) | None => &reply.columns,
-                };
-                out.push(if columns.is_empty() { NO_DATA } else { columns });
-            }
-            b'E' => reply.rows.iter().for_each(|piece| out.push_shared(piece)),
-            b'C' => out.push(CLOSE_COMPLETE),
-            _ => {}
+    write_rest(out, unit, reply, None);
+}
+
+/// Likewise. `begun`: what comes before the rows is written, and so many pieces of them.
+fn write_rest(out: &mut OutBuffer, unit: &[u8], reply: &Reply, begun: Option<usize>) {
+    let mut frames = Frames::new(unit);
+    if begun.is_some() {
+        frames.find(|frame| matches!(frame.tag, b'Q' | b'E'));
+        push_rows(out, reply, begun.unwrap_or(0));
+    }
+    for frame in frames {
+        write_before_rows(out, frame.tag, frame.body, reply);
+        if matches!(frame.tag, b'Q' | b'E') {
+            push_rows(out, reply, 0);
         }
+    }
+}
+
+fn push_rows(out: &mut OutBuffer, reply: &Reply, from: usize) {
+    reply.rows.iter().skip(from).for_each(|piece| out.push_shared(piece));
+}
+
+/// What answers one message, rows aside.
+fn write_before_rows(out: &mut OutBuffer, tag: u8, body: &[u8], reply: &Reply) {
+    match tag {
+        b'Q' => out.push(&reply.columns),
+        b'P' => out.push(PARSE_COMPLETE),
+        b'B' => out.push(BIND_COMPLETE),
+        b'D' => {
+            let columns = match Target::view(body) {
+                Some(Target::Statement(_)) => {
+                    out.push(&reply.parameters);
+                    &reply.statement_columns
+                }
+                Some(Target::Portal(_)) | None => &reply.columns,
+            };
+            out.push(if columns.is_empty() { NO_DATA } else { columns });
+        }
+        b'C' => out.push(CLOSE_COMPLETE),
+        _ => {}
     }
 }
 
@@ -268,11 +287,32 @@ impl Machine {
         Arrival { end: place(self.scanned), received: place(self.incoming.len()) }
     }
 
+    /// Queues rows of the reply to the unit at hand, the first ones or the next. [`Machine::answer_locally`] gets the whole reply.
+    pub fn begin_answer(&mut self, piece: &EarlyPiece) {
+        if self.begun.is_none() {
+            let incoming = std::mem::take(&mut self.incoming);
+            for frame in Frames::new(&incoming[self.taken..self.scanned]) {
+                write_before_rows(&mut self.to_client, frame.tag, frame.body, &piece.head);
+                if matches!(frame.tag, b'Q' | b'E') {
+                    break;
+                }
+            }
+            self.incoming = incoming;
+        }
+        *self.begun.get_or_insert(0) += 1;
+        self.to_client.push_shared(&piece.rows);
+    }
+
+    /// Whether rows of the unit at hand are on their way to the client.
+    pub fn has_begun_answer(&self) -> bool {
+        self.begun.is_some()
+    }
+
     /// Answers the unit at hand from here.
     pub fn answer_locally(&mut self, reply: &Reply) {
         let incoming = std::mem::take(&mut self.incoming);
         let unit = &incoming[self.taken..self.scanned];
-        write_reply(&mut self.to_client, unit, reply);
+        write_rest(&mut self.to_client, unit, reply, self.begun.take());
         if reply.account.is_query {
             self.state.note_answer();
         }
@@ -367,6 +407,7 @@ impl Machine {
 
     /// Fails the unit at hand with an error of freshet's own, and with it the open block, upstream's too.
     pub fn fail_locally(&mut self, error: &ErrorFields<'_>) {
+        let has_begun = self.begun.take().is_some();
         let incoming = std::mem::take(&mut self.incoming);
         for frame in Frames::new(&incoming[self.taken..self.scanned]) {
             match frame.tag {
@@ -379,9 +420,12 @@ impl Machine {
                     }
                     let statement = self.prepare(&parse);
                     self.parse_ahead(&parse, frame.bytes, statement);
-                    self.to_client.push(PARSE_COMPLETE);
+                    if !has_begun {
+                        self.to_client.push(PARSE_COMPLETE);
+                    }
                 }
-                b'B' => self.to_client.push(BIND_COMPLETE),
+                b'B' if !has_begun => self.to_client.push(BIND_COMPLETE),
+                b'B' => {}
                 _ => break,
             }
         }

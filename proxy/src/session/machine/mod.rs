@@ -360,6 +360,8 @@ pub struct Machine {
     next_statement: u64,
     unnamed: Unnamed,
     unnamed_portal: UnnamedPortal,
+    /// Of the rows that answer the unit at hand, the pieces that are queued already.
+    begun: Option<usize>,
     /// Names of portals that upstream has, or had, in this transaction, as far as they are compared.
     upstream_portals: HashSet<Box<[u8]>>,
     /// Portals that live here.
@@ -444,6 +446,7 @@ impl Machine {
             next_statement: 1,
             unnamed: Unnamed::Upstream(None),
             unnamed_portal: UnnamedPortal::Upstream,
+            begun: None,
             upstream_portals: HashSet::default(),
             portals: Portals::default(),
             cursors: Cursors::default(),

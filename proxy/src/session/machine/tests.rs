@@ -1,5 +1,6 @@
 //! The state machine by itself: scripts of both sides' bytes, in legal and random orders.
 
+mod begun;
 mod commits;
 mod portals;
 
