@@ -288,6 +288,13 @@ fn reasons_tell_what_to_do() {
     assert!(check.contains("table      public.keyed, public.keyless: relayed"), "{check}");
     let mend = format!("ALTER TABLE public.keyed OWNER TO {role};");
     assert!(check.contains(&mend), "{check}");
+    // Its own, where it may not look.
+    world.past(&format!(
+        "CREATE SCHEMA shut; CREATE TABLE shut.own (id int PRIMARY KEY); ALTER TABLE shut.own OWNER TO {role}"
+    ));
+    let check = runtime.block_on(freshet::check::check(&settings)).expect("upstream answers").text;
+    let mend = format!("GRANT USAGE ON SCHEMA shut TO {role};");
+    assert!(check.contains("no USAGE privilege on its schema") && check.contains(&mend), "{check}");
     world.past(&format!("DROP OWNED BY {role}; DROP ROLE {role}"));
 }
 

@@ -685,6 +685,7 @@ const RELATIONS: &str =
         EXISTS (SELECT FROM pg_roles WHERE oid = relowner AND rolsuper) AS is_owner_superuser,
         -- NULL for a table that was dropped since the snapshot.
         relkind = 'r' AND coalesce(has_table_privilege(c.oid, 'SELECT'), false) AS is_readable,
+        coalesce(has_schema_privilege(relnamespace, 'USAGE'), false) AS is_reachable, quote_ident(nspname) AS quoted_schema,
         greatest(relpages, 0)::int8 * current_setting('block_size')::int8 AS heap_bytes,
         EXISTS (SELECT FROM pg_attribute WHERE attrelid = c.oid AND attgenerated <> '') AS has_generated,
         relkind IN ('r', 'p') AND NOT EXISTS (
@@ -871,6 +872,13 @@ fn refusal(table: &TableSchema, row: &Row, unsent: &HashSet<Oid>, server_version
     }
     if !row.get::<_, bool>("is_readable") {
         return refuse("no SELECT privilege".into(), Some(format!("GRANT SELECT ON {quoted} TO {me};")));
+    }
+    if !row.get::<_, bool>("is_reachable") {
+        let schema: &str = row.get("quoted_schema");
+        return refuse(
+            "no USAGE privilege on its schema".into(),
+            Some(format!("GRANT USAGE ON SCHEMA {schema} TO {me};")),
+        );
     }
     if let Some(column) = table.columns.iter().find(|column| unsent.contains(&column.type_oid)) {
         return refuse(format!("column {} has a type that PostgreSQL cannot send in binary", column.name), None);
