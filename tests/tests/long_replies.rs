@@ -72,6 +72,24 @@ fn long_replies_are_upstreams_byte_for_byte() {
     }
 }
 
+/// Who takes its time to read a reply is not idle: PostgreSQL would still be sending it.
+#[test]
+fn who_reads_slowly_is_not_idle() {
+    let world = World::start(FreshnessMode::Session, SETUP);
+    // More than the sockets hold.
+    let long = "SELECT repeat(kind, 250), id FROM wide WHERE id > -@ ORDER BY id";
+    settle(&mut world.client(), &long.replace('@', "1"));
+    let mut through = RawClient::log_in(world.freshet.port(), &world.database);
+    ask(&mut through, &query("SET idle_in_transaction_session_timeout = '700ms'"));
+    ask(&mut through, &query("SELECT id FROM wide WHERE id = 1"));
+    ask(&mut through, &query("BEGIN"));
+    through.send(&query(&long.replace('@', "2")));
+    std::thread::sleep(std::time::Duration::from_secs(2));
+    let got = through.read_until('Z');
+    assert_eq!(got.iter().filter(|message| message.tag == 'D').count(), 17_000);
+    assert_eq!(tags(&ask(&mut through, &query("COMMIT"))), "CZ");
+}
+
 /// In a pipeline, in a block, and while the client reads nothing.
 #[test]
 fn who_does_not_read_yet_gets_all_of_it_later() {

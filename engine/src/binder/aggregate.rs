@@ -106,13 +106,15 @@ impl Binder<'_> {
     ) -> Bound<Parts> {
         // Over a window the arguments may be aggregates of the grouped rows.
         let is_window = call.over.is_some();
-        if level.inside_aggregate {
+        if level.inside_aggregate || level.inside_filter {
             return Err(unsupported("aggregate in this place"));
         }
         level.inside_aggregate = !is_window;
         let earlier = level.subqueries.len();
         let arguments = bind(self, level)?;
+        level.inside_filter = true;
         let filter = call.filter.as_ref().map(|filter| self.condition(level, filter)).transpose()?;
+        level.inside_filter = false;
         let order =
             self.order_within(level, if call.within_group.is_empty() { &call.order_by } else { &call.within_group })?;
         level.inside_aggregate = false;
@@ -382,7 +384,7 @@ impl Binder<'_> {
 
     /// `GROUPING(...)`: which of the expressions a grouping set leaves out.
     pub(super) fn grouping_call(&mut self, level: &mut Level, items: &[Expr]) -> Bound<Typed> {
-        if !level.clause.allows_aggregates() || level.inside_aggregate || items.len() > 31 {
+        if !level.clause.allows_aggregates() || level.inside_aggregate || level.inside_filter || items.len() > 31 {
             return Err(unsupported("GROUPING in this place"));
         }
         let items = self.expressions(level, items)?.into_iter().map(|item| item.expr).collect();

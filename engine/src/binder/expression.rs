@@ -49,6 +49,8 @@ pub(super) struct Level {
     pub(super) named_windows: Vec<NamedWindow>,
     pub(super) subqueries: Vec<Subquery>,
     pub(super) inside_aggregate: bool,
+    /// In a FILTER, also one of a call over a window: no aggregates, no grouping() (parse_agg.c, EXPR_KIND_FILTER).
+    pub(super) inside_filter: bool,
     pub(super) inside_window: bool,
     /// Whether GROUPING() may be asked here; then each such question, by its expressions.
     pub(super) groupings: Vec<Vec<BoundExpr>>,
@@ -66,6 +68,7 @@ impl Level {
             named_windows: Vec::new(),
             subqueries: Vec::new(),
             inside_aggregate: false,
+            inside_filter: false,
             inside_window: false,
             groupings: Vec::new(),
             has_row_value: false,

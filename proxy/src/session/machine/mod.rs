@@ -85,6 +85,8 @@ const _: () = assert!(OWED_MAX * HEADER_LENGTH >= 2 * 8192);
 /// all of them.
 const UNDO_BYTES_MAX: usize = 4 * 1024 * 1024;
 
+/// More than this to be written to the client, and it may be that it does not read; less goes into its socket.
+const UNREAD_BYTES: usize = 64 * 1024;
 /// Entries that there is room for while nothing is owed.
 const OWED_KEPT: usize = 64;
 
@@ -503,9 +505,9 @@ impl Machine {
         std::mem::take(&mut self.was_used)
     }
 
-    /// PostgreSQL takes no session for idle in the middle of a group.
+    /// PostgreSQL takes no session for idle in the middle of a group, or while it sends what its client does not read yet.
     pub fn must_look_busy(&self) -> bool {
-        self.has_open_group && self.tracker.may_end_when_idle()
+        (self.has_open_group || self.to_client.len() > UNREAD_BYTES) && self.tracker.may_end_when_idle()
     }
 
     /// A probe is under way: the client's messages wait for it.
