@@ -7,7 +7,8 @@ use freshet_tests::world::{World, settle, until};
 const SETUP: &str =
     "CREATE TABLE t (id int PRIMARY KEY, v int); INSERT INTO t SELECT n, n FROM generate_series(1, 12) n;
     CREATE TABLE u (id int PRIMARY KEY, s text); INSERT INTO u SELECT n, 's' || n FROM generate_series(1, 12) n;
-    CREATE TABLE into_here (id int)";
+    CREATE TABLE into_here (id int);
+    CREATE FUNCTION raises() RETURNS int LANGUAGE plpgsql AS 'DECLARE x int; BEGIN EXECUTE ''SELEC 1'' INTO x; RETURN x; END'";
 const READ: &str = "SELECT id, v FROM t ORDER BY id";
 const OF_U: &str = "SELECT id, s FROM u ORDER BY id";
 
@@ -43,7 +44,7 @@ fn portal(name: &str, sql: &str, limit: i32) -> Vec<u8> {
 }
 
 /// Those of the scripts that execute something which freshet answers; the others have a Parse answered, or nothing.
-const ANSWERED_HERE: [usize; 6] = [0, 1, 2, 7, 9, 10];
+const ANSWERED_HERE: [usize; 11] = [0, 1, 2, 7, 9, 10, 11, 12, 13, 14, 15];
 
 fn scripts() -> Vec<Script> {
     let copy = [parse("cp", "COPY into_here FROM STDIN"), bind("", "cp", &[], 0), execute("", 0), flush()].concat();
@@ -80,6 +81,26 @@ fn scripts() -> Vec<Script> {
         // A portal has the table open.
         begun(vec![([portal("q", OF_U, 2), sync()].concat(), 'Z'), (query("CLUSTER u USING u_pkey"), 'Z')]),
         begun(vec![([portal("q", OF_U, 2), sync()].concat(), 'Z'), (query("REINDEX TABLE u"), 'Z')]),
+        // What leaves the unnamed portal, and what takes its place though it fails.
+        fails_behind(query("SELEC")),
+        fails_behind(query("SELECT nope FROM t")),
+        fails_behind(query("SELECT 1; VALUES (1), (2, 3)")),
+        fails_behind(query("SELECT raises()")),
+        fails_behind([parse("", "SELECT $1::int"), bind("", "", &[Some("x")], 0), sync()].concat()),
+    ]
+}
+
+/// Behind a portal of which rows are left, and a savepoint that leaves it alone; after it, back to that, and more rows.
+fn fails_behind(failing: Vec<u8>) -> Script {
+    let own = |name: &str, sql: &str| [parse(name, sql), bind(name, name, &[], 0), execute(name, 0), sync()].concat();
+    vec![
+        (query("BEGIN"), 'Z'),
+        ([portal("", READ, 2), sync()].concat(), 'Z'),
+        (own("before", "SAVEPOINT before"), 'Z'),
+        (failing, 'Z'),
+        (own("back", "ROLLBACK TO before"), 'Z'),
+        ([execute("", 2), sync()].concat(), 'Z'),
+        (query("ROLLBACK"), 'Z'),
     ]
 }
 

@@ -18,6 +18,11 @@ impl MemoryPool {
         Arc::new(Self { used: AtomicUsize::new(0), bytes_max })
     }
 
+    /// What it has altogether.
+    pub fn bytes_max(&self) -> usize {
+        self.bytes_max
+    }
+
     /// Bytes in use.
     pub fn used(&self) -> usize {
         self.used.load(Ordering::Relaxed)

@@ -251,6 +251,10 @@ impl<'a> Request<'a> {
         plan.uses_time && (self.choice.is_some() || self.transaction_time.is_none())
     }
 
+    fn has_begun(&self) -> bool {
+        self.early.is_some_and(|early| early.has_begun())
+    }
+
     fn freshness(&self) -> &'static str {
         self.choice.map_or(self.mode.name(), |_| PINNED)
     }
@@ -373,6 +377,8 @@ impl LocalAnswerer {
                 false => Err(self.refuse_prepared(request, &prepared, &statistics, reason)),
             };
         }
+        // The first rows of a long reply are seen before the last is made.
+        self.required = self.required.max(served.barrier);
         let refuse = |reason| self.refuse_prepared(request, &prepared, &statistics, reason);
         let (mut flight, mut _pass) = (None, None);
         let point = PointRow::of(&prepared.plan, &served.snapshot, &parameters);
@@ -382,7 +388,6 @@ impl LocalAnswerer {
                 Boarding::Lead(leading) => flight = Some(leading),
                 Boarding::Landed => {
                     if let Some(reply) = self.reply_at(request, &served) {
-                        self.required = self.required.max(served.barrier);
                         return Ok(reply);
                     }
                     _pass = self.local.flights.go_on(&self.key).await;
@@ -410,7 +415,7 @@ impl LocalAnswerer {
         attempt.end(executed.as_ref().err());
         let kept = match executed {
             Ok(kept) => CachedReply { keys, ..kept },
-            Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time => {
+            Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time && !request.has_begun() => {
                 drop(flight);
                 return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }
@@ -418,7 +423,6 @@ impl LocalAnswerer {
         };
         statistics.count(Answered::Local, started.elapsed().as_micros() as u64);
         statistics.note_bytes(kept.rows.len());
-        self.required = self.required.max(served.barrier);
         let freshness = request.choice.map_or(mode.name(), |_| PINNED);
         let mut reply = reply(&kept, &served, freshness, Answered::Local);
         if request.unit.describes_statement {
@@ -877,7 +881,6 @@ pub(super) fn local_error(error: EvalError) -> UpstreamReason {
     }
 }
 
-/// The result format of each column.
 /// What comes before the rows, and where they go.
 fn early(to: &Arc<EarlyRows>, unit: &Unit<'_>, plan: &Plan, formats: &[Format]) -> Early {
     let mut head = Reply { columns: row_description(plan, formats), ..Reply::default() };
@@ -887,6 +890,7 @@ fn early(to: &Arc<EarlyRows>, unit: &Unit<'_>, plan: &Plan, formats: &[Format]) 
     Early { to: Arc::clone(to), head: Arc::new(head) }
 }
 
+/// The result format of each column.
 fn formats(unit: &Unit<'_>, plan: &Plan) -> Vec<Format> {
     let asked = unit.bind.as_ref().map_or(&[][..], |bind| bind.result_formats);
     let format = |at| if format_at(asked, at) == 1 { Format::Binary } else { Format::Text };

@@ -197,10 +197,11 @@ impl Encoding<'_> {
                 self.encoders(batch).iter().map(|encoder| encoder.bytes_max(batch.rows)).sum::<Option<usize>>()?;
             bytes += cells + ROW_HEADER_BYTES * batch.rows;
         }
-        if bytes > EARLY_BYTES_MAX.min(self.limits.memory_bytes_max) {
+        let Limits { pool, memory_bytes_max, .. } = self.limits;
+        if bytes > EARLY_BYTES_MAX.min(*memory_bytes_max).min(pool.bytes_max() / EARLY_SHARE) {
             return None;
         }
-        let mut share = Share::of(&self.limits.pool);
+        let mut share = Share::of(pool);
         share.grow(bytes).then(|| Room::Taken(Arc::new(share)))
     }
 
@@ -287,6 +288,9 @@ fn bytes_of_row(column: &ArrayRef) -> usize {
 const EARLY_ROWS: usize = 4_096;
 /// Longer replies are sent when they are complete: who cancels, or makes upstream's limits end a statement, waits no longer for it.
 const EARLY_BYTES_MAX: usize = 16 << 20;
+/// Of the memory of all statements, what is set aside for one such reply, as a divisor: its rows will mostly take less.
+const EARLY_SHARE: usize = 8;
+
 /// Whether what a reply takes is of what all statements together may use.
 #[derive(Clone)]
 enum Room {

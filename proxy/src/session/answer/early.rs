@@ -5,6 +5,8 @@
 //! first, comes as any other does; of it the session queues what is left.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::SeqCst;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -18,6 +20,7 @@ use crate::session::answer::Reply;
 pub struct EarlyRows {
     pieces: Mutex<Vec<EarlyPiece>>,
     arrived: Notify,
+    has_begun: AtomicBool,
 }
 
 /// Whole DataRow frames.
@@ -30,13 +33,19 @@ pub struct EarlyPiece {
 
 impl EarlyRows {
     pub fn put(&self, piece: EarlyPiece) {
+        self.has_begun.store(true, SeqCst);
         self.pieces.lock().push(piece);
         self.arrived.notify_one();
     }
 
+    /// Rows may be on their way to the client: no other reply can take this one's place.
+    pub fn has_begun(&self) -> bool {
+        self.has_begun.load(SeqCst)
+    }
+
     /// Nothing has come, and nobody is left who could put something there.
     pub fn is_unused(self: &Arc<Self>) -> bool {
-        Arc::strong_count(self) == 1 && self.pieces.lock().is_empty()
+        Arc::strong_count(self) == 1 && !self.has_begun()
     }
 
     /// Those that have come since, at least one. Cancel safe.

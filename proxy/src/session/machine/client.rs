@@ -10,8 +10,8 @@ use crate::session::effect::{Effect, Judged, Written, drops_all_statements, make
 use crate::session::intercept;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
-    CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, Step, UNDO_BYTES_MAX, Undo, Unnamed, UnnamedPortal,
-    Watch, WatchEnd, WatchedPortal, compared, is_too_long, kept_bytes,
+    CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, PortalBefore, Step, UNDO_BYTES_MAX, Undo, Unnamed,
+    UnnamedPortal, Watch, WatchEnd, WatchedPortal, compared, is_too_long, kept_bytes,
 };
 use crate::session::meant::Meant;
 use crate::session::state::{FirstQuery, Isolation, Transaction};
@@ -534,6 +534,10 @@ impl Machine {
         };
         self.restore_portals(is_wanted, true);
         self.portals.forget_given(|name| cursor::names(text.unwrap_or(body), name));
+        // By a failed block.
+        let goes_back = |changes: &[Change]| changes.iter().any(|change| matches!(change, Change::RollbackTo(_)));
+        let is_accepted = effects.iter().any(|effect| matches!(effect, Effect::End | Effect::Chain))
+            || changes.iter().flat_map(|changes| changes.iter()).any(|changes| goes_back(changes));
         let due = changes.map(|changes| Box::new(changes.iter().map(|c| self.bound(c, None)).collect()));
         self.unit_effect = Effect::Neutral;
         self.is_unsynced = false;
@@ -544,7 +548,7 @@ impl Machine {
         self.drops_statements = sql.is_some_and(drops_all_statements);
         // Only a statement takes the unnamed portal's place, and none that a failed block refuses (postgres.c, exec_simple_query).
         self.destroy_unnamed_portal();
-        let is_run = !effects.is_empty() && self.state.status != TransactionStatus::Failed;
+        let is_run = !effects.is_empty() && (self.state.status != TransactionStatus::Failed || is_accepted);
         let portal = if is_run { self.replace_unnamed_portal() } else { None };
         self.expect_with(ExpectedKind::Query(effect), due, unnamed.map(|unnamed| Undo::Query(unnamed, portal)));
     }
@@ -861,17 +865,17 @@ impl Machine {
             self.upstream_portals.clear();
         }
         self.portals.clear();
-        if matches!(self.unnamed_portal, UnnamedPortal::Held | UnnamedPortal::Local { .. }) {
-            self.unnamed_portal = UnnamedPortal::Upstream;
-        }
+        self.unnamed_portal = UnnamedPortal::Upstream;
+        self.transactions += 1;
     }
 
     /// Upstream has, or will have, the unnamed portal that counts. What was there, if an open block may have it again.
-    fn replace_unnamed_portal(&mut self) -> Option<Box<(UnnamedPortal, Option<Portal>)>> {
+    fn replace_unnamed_portal(&mut self) -> Option<Box<PortalBefore>> {
         let portal = self.portals.take(b"");
-        let before = std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream);
+        let place = std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream);
+        let transaction = self.transactions;
         let is_of_block = self.state.status != TransactionStatus::Idle;
-        is_of_block.then(|| Box::new((before, portal)))
+        is_of_block.then(|| Box::new(PortalBefore { place, portal, transaction }))
     }
 
     pub(super) fn forget_statement(&mut self, name: &[u8]) -> Option<Named> {

@@ -15,7 +15,7 @@ use crate::session::intercept;
 use crate::session::machine::group::statements;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
-    CopyIn, ExpectedKind, Machine, Named, Undo, Unnamed, UnnamedPortal, is_too_long, kept_bytes,
+    CopyIn, ExpectedKind, Machine, Named, PortalBefore, Undo, Unnamed, UnnamedPortal, is_too_long, kept_bytes,
 };
 use crate::session::settings::{PROBE_NAME, Question, write_probe};
 use crate::session::state::FirstQuery;
@@ -741,6 +741,10 @@ impl Machine {
         !self.portals.is_empty() && self.state.status == TransactionStatus::InTransaction
     }
 
+    fn undo_portal(&self, place: UnnamedPortal) -> Undo {
+        Undo::Portal(Box::new(PortalBefore { place, portal: None, transaction: self.transactions }))
+    }
+
     /// The client has no unnamed portal, upstream may have one: should what is sent now fail, it would be the client's again.
     pub(super) fn destroy_unnamed_portal(&mut self) {
         let is_destroyed = matches!(self.unnamed_portal, UnnamedPortal::Destroyed);
@@ -762,13 +766,13 @@ impl Machine {
             UnnamedPortal::Local { bind, statement, savepoints } => {
                 let values = bind.splitn(3, |byte| *byte == 0).nth(2).unwrap_or_default().to_vec();
                 let before = UnnamedPortal::Local { bind, statement: Arc::clone(&statement), savepoints };
-                let undo = Undo::Portal(Box::new((before, None)));
+                let undo = self.undo_portal(before);
                 self.upstream_portals.insert(Box::default());
                 self.bind_upstream(b"", &statement, &values, Some(0), Some(undo));
             }
             UnnamedPortal::Destroyed => {
                 self.to_upstream.write(|out| write_close(out, Target::Portal(b"")));
-                let undo = Undo::Portal(Box::new((UnnamedPortal::Destroyed, None)));
+                let undo = self.undo_portal(UnnamedPortal::Destroyed);
                 self.expect_own_or(ExpectedKind::Close, Some(undo));
             }
         }

@@ -154,12 +154,21 @@ struct Expected {
 enum Undo {
     Unnamed(Unnamed),
     Named(Box<[u8]>, Named),
-    /// Of an open block: the unnamed portal's place, and what lived here in it.
-    Portal(Box<(UnnamedPortal, Option<Portal>)>),
+    /// Of an open block.
+    Portal(Box<PortalBefore>),
     /// Of a Query: the unnamed statement, and the portal as above.
-    Query(Unnamed, Option<Box<(UnnamedPortal, Option<Portal>)>>),
+    Query(Unnamed, Option<Box<PortalBefore>>),
     /// A cursor that upstream gets.
     Cursor(cursor::Moved),
+}
+
+/// The unnamed portal's place, and what lived here in it.
+#[derive(Debug)]
+struct PortalBefore {
+    place: UnnamedPortal,
+    portal: Option<Portal>,
+    /// [`Machine::transactions`] at that time: portals die with their transaction.
+    transaction: u64,
 }
 
 impl Undo {
@@ -183,7 +192,7 @@ impl Undo {
         }
     }
 
-    fn portal(&mut self) -> Option<&mut Box<(UnnamedPortal, Option<Portal>)>> {
+    fn portal(&mut self) -> Option<&mut Box<PortalBefore>> {
         match self {
             Self::Portal(portal) | Self::Query(_, Some(portal)) => Some(portal),
             Self::Unnamed(_) | Self::Query(_, None) | Self::Named(..) | Self::Cursor(_) => None,
@@ -362,6 +371,10 @@ pub struct Machine {
     next_statement: u64,
     unnamed: Unnamed,
     unnamed_portal: UnnamedPortal,
+    /// How many have ended.
+    transactions: u64,
+    /// To the Query that upstream answers something has come.
+    has_replied: bool,
     /// Of the rows that answer the unit at hand, the pieces that are queued already.
     begun: Option<usize>,
     /// Names of portals that upstream has, or had, in this transaction, as far as they are compared.
@@ -448,6 +461,8 @@ impl Machine {
             next_statement: 1,
             unnamed: Unnamed::Upstream(None),
             unnamed_portal: UnnamedPortal::Upstream,
+            transactions: 0,
+            has_replied: false,
             begun: None,
             upstream_portals: HashSet::default(),
             portals: Portals::default(),

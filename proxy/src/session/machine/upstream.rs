@@ -6,7 +6,8 @@ use crate::session::answer::Relayed;
 use crate::session::change::{Change, Reprinted};
 use crate::session::effect::{Effect, Written, worst};
 use crate::session::machine::{
-    CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, Undo, Unnamed, UnnamedPortal, Watch, WatchEnd,
+    CopyIn, Due, Event, Expected, ExpectedKind, Machine, Observed, PortalBefore, Undo, Unnamed, UnnamedPortal, Watch,
+    WatchEnd,
 };
 use crate::session::settings::{Question, read_custom, read_probe, read_time};
 use crate::session::state::FirstQuery;
@@ -259,7 +260,10 @@ impl Machine {
                 self.has_leftovers = true;
                 fate
             }
-            (b'D' | b'T', ExpectedKind::Execute | ExpectedKind::Query(_)) => fate,
+            (b'D' | b'T', ExpectedKind::Execute | ExpectedKind::Query(_)) => {
+                self.has_replied = true;
+                fate
+            }
             (b't', ExpectedKind::Describe) => fate,
             (b'1', ExpectedKind::Parse(_))
             | (b'2', ExpectedKind::Bind)
@@ -278,6 +282,7 @@ impl Machine {
             // A FunctionCall ends with its result.
             (b'C' | b'V', ExpectedKind::Query(effect)) => {
                 let effect = *effect;
+                self.has_replied = true;
                 if effect.may_write() {
                     // Within a multi-statement string it may not be committed yet; one barrier more does no harm.
                     self.acknowledge(effect, self.written.clone());
@@ -572,6 +577,12 @@ impl Machine {
         if let Some(Expected { kind: ExpectedKind::Parse(None), is_own: false, undo, .. }) = skipped.first_mut() {
             *undo = Some(Box::new(Undo::Unnamed(Unnamed::Upstream(None))));
         }
+        // A Bind leaves the portal before it only where it fails before it makes one (postgres.c, exec_bind_message).
+        if let Some(Expected { kind: ExpectedKind::Bind, is_own: false, undo, .. }) = skipped.first_mut()
+            && !matches!(field(body, b'C'), Some(b"26000" | b"25P02" | b"08P01"))
+        {
+            *undo = None;
+        }
         self.take_back(skipped);
         self.is_skipping = self.expected.is_empty();
         self.has_leftovers |= has_own;
@@ -618,21 +629,26 @@ impl Machine {
     }
 
     /// `behind`: the first that took its place, among what was sent since.
-    fn take_portal_back(&mut self, before: Box<(UnnamedPortal, Option<super::Portal>)>, behind: Option<usize>) {
+    fn take_portal_back(&mut self, before: Box<PortalBefore>, behind: Option<usize>) {
+        if before.transaction != self.transactions {
+            return;
+        }
         if let Some(replaced) = behind.and_then(|at| self.expected.get_mut(at)?.undo.as_mut()?.portal()) {
             *replaced = before;
             return;
         }
-        let (place, portal) = *before;
+        let PortalBefore { place, portal, .. } = *before;
         self.unnamed_portal = place;
         if let Some(portal) = portal {
             self.portals.put_back(b"", portal);
         }
     }
 
-    /// A Query that a failed block refuses, or that cannot be read, leaves the unnamed portal (postgres.c, exec_simple_query).
+    /// A Query that a failed block refuses, or whose first statement cannot be read or analysed, leaves the unnamed portal
+    /// (postgres.c, exec_simple_query; privileges are asked for later, by its own).
     fn take_query_back(&mut self, body: &[u8]) {
-        if !matches!(field(body, b'C'), Some(b"25P02" | b"42601")) {
+        let code = field(body, b'C').unwrap_or_default();
+        if self.has_replied || code != b"25P02" && (!code.starts_with(b"42") || code == b"42501") {
             return;
         }
         let front = self.expected.front_mut().and_then(|front| front.undo.as_deref_mut());
@@ -699,6 +715,7 @@ impl Machine {
                 continue;
             };
             self.copy_in = CopyIn::No;
+            self.has_replied = false;
             if !entry.is_own && status == TransactionStatus::Failed && !self.has_error {
                 self.tell_failed_block(self.expected.is_empty());
             }
