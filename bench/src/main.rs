@@ -132,6 +132,9 @@ enum Suite {
         /// Least duration of one round.
         #[arg(long, default_value_t = 200)]
         round_ms: u64,
+        /// Of DuckDB, in process; by default as many as there are processors.
+        #[arg(long, value_name = "THREADS")]
+        duckdb_threads: Option<usize>,
         #[command(flatten)]
         common: Common,
     },
@@ -296,9 +299,9 @@ fn run(suite: Suite) -> std::io::Result<()> {
             let (rounds, round_ms, sizes) = if quick { (3, 5, vec![50_000]) } else { (rounds, round_ms, sizes) };
             engine::run(&engine::Options { rounds, round_ms, sizes, only, results })
         }
-        Suite::Batch { rounds, round_ms, common: Common { quick, only, results, .. } } => {
+        Suite::Batch { rounds, round_ms, duckdb_threads, common: Common { quick, only, results, .. } } => {
             let (rounds, round_ms) = if quick { (2, 5) } else { (rounds, round_ms) };
-            batch::run(&batch::Options { rounds, round_ms, quick, only, results })
+            batch::run(&batch::Options { rounds, round_ms, duckdb_threads, quick, only, results })
         }
         Suite::Hits { seconds, rounds, connections, keys, common: Common { quick, only, results, .. } } => {
             let (seconds, rounds) = if quick { (0.1, 1) } else { (seconds, rounds) };

@@ -38,6 +38,8 @@ pub(crate) struct Options {
     pub(crate) rounds: usize,
     /// Least duration of one round of a workload that reads.
     pub(crate) round_ms: u64,
+    /// None: one for each processor.
+    pub(crate) duckdb_threads: Option<usize>,
     pub(crate) quick: bool,
     /// A workload without its variant, or a group.
     pub(crate) only: Option<String>,
@@ -69,6 +71,7 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         ("rounds", options.rounds.to_string()),
         ("round", format!("at least {} ms", options.round_ms)),
         ("freshness", "session".into()),
+        ("DuckDB's threads", options.duckdb_threads.map_or("processors".into(), |threads| threads.to_string())),
         configuration(cluster),
     ];
     let mut results = Results::open(options.results.as_deref(), "batch", &versions, &settings)?;
@@ -126,7 +129,7 @@ fn one_group(
     if wanted.is_empty() {
         return Ok(());
     }
-    let systems = Systems::start(group, clusters, duckdb)?;
+    let systems = Systems::start(group, clusters, duckdb, options.duckdb_threads)?;
     for workload in wanted {
         let named = |error: io::Error| io::Error::other(format!("{}: {error}", workload.name));
         say(workload.name);
@@ -160,7 +163,13 @@ struct Systems {
 }
 
 impl Systems {
-    fn start(group: &Group, clusters: &Clusters, duckdb: Option<&DuckDb>) -> io::Result<Self> {
+    /// `duckdb_threads`: see [`Options::duckdb_threads`].
+    fn start(
+        group: &Group,
+        clusters: &Clusters,
+        duckdb: Option<&DuckDb>,
+        duckdb_threads: Option<usize>,
+    ) -> io::Result<Self> {
         // Some names are words of SQL.
         let database = format!("bench_{}", group.name);
         let tables = (group.tables)();
@@ -170,8 +179,8 @@ impl Systems {
         if group.writes() {
             load(upstream, &database, &tables)?;
         }
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let duckdb = duckdb.map(|duckdb| duckdb.open(cores)).transpose().map_err(io::Error::other)?;
+        let threads = duckdb_threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from));
+        let duckdb = duckdb.map(|duckdb| duckdb.open(threads)).transpose().map_err(io::Error::other)?;
         if let Some(duckdb) = &duckdb {
             tables.iter().try_for_each(|table| table.load_duckdb(duckdb))?;
         }
