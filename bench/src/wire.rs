@@ -150,7 +150,11 @@ impl Client {
             if self.filled == self.buffer.len() {
                 self.buffer.resize(self.buffer.len() * 2, 0);
             }
-            let read = self.stream.read(&mut self.buffer[self.filled..]).map_err(named)?;
+            let read = match self.stream.read(&mut self.buffer[self.filled..]) {
+                // By a signal, or a machine that was stopped for a while.
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.map_err(named)?,
+            };
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }

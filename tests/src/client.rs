@@ -7,6 +7,8 @@ use std::time::Duration;
 use freshet::wire::frame::{Frames, HEADER_LENGTH, Head, head, write_frame};
 use freshet::wire::startup::write_startup;
 
+use crate::raw::read_some;
+
 /// A connection to PostgreSQL or freshet on this machine.
 pub struct RawClient {
     stream: TcpStream,
@@ -86,7 +88,7 @@ impl RawClient {
             }
             assert!(head(&self.received) != Head::Malformed, "{:?}", &self.received[..HEADER_LENGTH]);
             let mut space = [0; 65536];
-            match self.stream.read(&mut space) {
+            match read_some(&mut self.stream, &mut space) {
                 Ok(0) => return None,
                 Ok(count) => self.received.extend_from_slice(&space[..count]),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return None,
@@ -107,7 +109,7 @@ impl RawClient {
         let mut all = std::mem::take(&mut self.received);
         let mut space = [0; 65536];
         loop {
-            match self.stream.read(&mut space) {
+            match read_some(&mut self.stream, &mut space) {
                 Ok(0) => return all,
                 Ok(count) => all.extend_from_slice(&space[..count]),
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => return all,

@@ -23,8 +23,24 @@ pub fn start(cluster: &Cluster, schema: &str, tables: &[&str]) -> (String, Fresh
     (database, freshet)
 }
 
+/// Barriers that are not answered until this is dropped: a backend that is stopped would keep its cluster from ending.
+pub struct StoppedBarriers<'a>(&'a Cluster);
+
+impl<'a> StoppedBarriers<'a> {
+    pub fn new(cluster: &'a Cluster) -> Self {
+        signal_barriers(cluster, "-STOP");
+        Self(cluster)
+    }
+}
+
+impl Drop for StoppedBarriers<'_> {
+    fn drop(&mut self) {
+        signal_barriers(self.0, "-CONT");
+    }
+}
+
 /// Sends this signal to the backends of the cluster that answer barriers.
-pub fn signal_barriers(cluster: &Cluster, signal: &str) {
+fn signal_barriers(cluster: &Cluster, signal: &str) {
     let barriers = cluster.psql(
         "postgres",
         "SELECT pid FROM pg_stat_activity WHERE application_name LIKE 'freshet%' AND query LIKE '%pg_current_snapshot%'

@@ -131,7 +131,7 @@ impl RawClient {
                 }
             }
             let mut buffer = [0; 65536];
-            let read = self.stream.read(&mut buffer)?;
+            let read = read_some(&mut self.stream, &mut buffer)?;
             if read == 0 {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
@@ -202,4 +202,14 @@ impl RawClient {
 pub fn frame(tag: u8, body: &[u8]) -> Vec<u8> {
     let length = u32::try_from(body.len() + 4).expect("short");
     [&[tag], length.to_be_bytes().as_slice(), body].concat()
+}
+
+/// As `read`, also where a signal, or a machine that was stopped for a while, has interrupted it: with a time-out that is an error (signal(7)).
+pub fn read_some(stream: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            read => return read,
+        }
+    }
 }

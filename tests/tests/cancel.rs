@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use freshet_tests::client::{Message, RawClient, bind, describe, execute, flush, parse, query, rows, sync, tags};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
-use freshet_tests::marks::signal_barriers;
+use freshet_tests::marks::StoppedBarriers;
 use freshet_tests::raw;
 use freshet_tests::world::until;
 
@@ -139,22 +139,6 @@ fn let_begin(port: u16, database: &str) {
     }
 }
 
-/// Barriers that are not answered until this is dropped: a backend that is stopped would keep its cluster from ending.
-struct Stopped<'a>(&'a Cluster);
-
-impl<'a> Stopped<'a> {
-    fn new(cluster: &'a Cluster) -> Self {
-        signal_barriers(cluster, "-STOP");
-        Self(cluster)
-    }
-}
-
-impl Drop for Stopped<'_> {
-    fn drop(&mut self) {
-        signal_barriers(self.0, "-CONT");
-    }
-}
-
 #[test]
 fn a_local_computation_ends_with_57014() {
     let mut setting = start();
@@ -178,7 +162,7 @@ fn a_read_that_waits_for_a_barrier_ends_with_57014() {
     for before in ["SET freshet.route = 'local'", "SET freshet.route = 'auto'", "BEGIN"] {
         setting.client.query(before);
         assert_answers_here(&mut setting.client);
-        let stopped = Stopped::new(&cluster);
+        let stopped = StoppedBarriers::new(&cluster);
         setting.client.send(&query("SELECT count(*) FROM c"));
         let_begin(port, &setting.database);
         let got = ended(&mut setting.client, port, 'Z');

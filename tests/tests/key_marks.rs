@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
-use freshet_tests::marks::{signal_barriers, start as start_with};
+use freshet_tests::marks::{StoppedBarriers, start as start_with};
 use freshet_tests::raw::{RawClient, frame};
 
 const SCHEMA: &str = "
@@ -87,12 +87,10 @@ impl<'a> Bench<'a> {
     /// The reads that need a barrier after what `write` does.
     fn waiting_after<'r>(&mut self, reads: &[&'r str], write: impl FnOnce(&mut RawClient)) -> Vec<&'r str> {
         self.settle(reads);
-        signal_barriers(self.cluster, "-STOP");
+        let _stopped = StoppedBarriers::new(self.cluster);
         write(&mut self.writer);
         // A relayed read raises what its session requires: one session for each.
-        let waiting = reads.iter().copied().filter(|sql| !self.is_here(&mut self.connect(), sql)).collect();
-        signal_barriers(self.cluster, "-CONT");
-        waiting
+        reads.iter().copied().filter(|sql| !self.is_here(&mut self.connect(), sql)).collect()
     }
 
     fn waiting_after_sql<'r>(&mut self, reads: &[&'r str], sql: &str) -> Vec<&'r str> {
@@ -314,11 +312,11 @@ fn a_burst_of_reads_of_several_keys_is_told_apart() {
             }
             assert!(Instant::now() < limit, "round {round}: not answered here");
         }
-        signal_barriers(bench.cluster, "-STOP");
+        let stopped = StoppedBarriers::new(bench.cluster);
         keys.iter().for_each(|key| run(&mut bench.writer, &format!("UPDATE t SET v = v + 1 WHERE id = {key}")));
         let here = burst(&mut reader, &reads);
         let answered = answered_here() - before;
-        signal_barriers(bench.cluster, "-CONT");
+        drop(stopped);
         // The first is of a key that was not written, or was.
         assert_eq!(answered > 0, round % 2 == 0, "round {round}: {answered} answered here");
         let upstream = reads.map(|sql| cluster.psql(&bench.database, sql));

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use freshet_tests::cluster::Cluster;
-use freshet_tests::marks::{signal_barriers, start};
+use freshet_tests::marks::{StoppedBarriers, start};
 use freshet_tests::raw::RawClient;
 
 const SCHEMA: &str = "
@@ -69,7 +69,7 @@ impl Bench<'_> {
 
     fn unmarked_when(&mut self, happens: impl FnOnce(&mut Self)) -> Vec<&'static str> {
         self.settle();
-        signal_barriers(self.cluster, "-STOP");
+        let _stopped = StoppedBarriers::new(self.cluster);
         happens(self);
         let mut unmarked = Vec::new();
         for table in TABLES {
@@ -79,7 +79,6 @@ impl Bench<'_> {
                 unmarked.push(table);
             }
         }
-        signal_barriers(self.cluster, "-CONT");
         unmarked
     }
 }
