@@ -453,6 +453,11 @@ impl<A: Answerer> Session<A> {
         if let Some(relay) = self.answerer.refusal(&unit, &self.machine.state, started) {
             return self.relay_unless_strict(started, effect, relay);
         }
+        self.answer_or_relay(started, effect).await
+    }
+
+    /// Decides about a statement that nothing keeps from being answered here.
+    async fn answer_or_relay(&mut self, started: Instant, effect: Effect) -> io::Result<()> {
         match self.answer().await? {
             Some(Outcome::Local(reply)) => self.reply(started, &reply),
             Some(Outcome::Relay(_)) if self.machine.has_begun_answer() => {

@@ -744,19 +744,17 @@ impl Machine {
             |name: &[u8], portal: &Portal| portal.is_reprinted_whole(reprinted) || portal.is_meant(name, text, effect);
         self.restore_portals(is_wanted, false);
         self.portals.forget_given(|name| cursor::names(text, name));
-        if portal.is_empty() || !is_whole {
-            // Before what this one changes is noted.
-            self.destroy_unnamed_portal();
-        }
-        self.note_portal(portal, bind, known.as_deref());
         let mut undo = None;
         if portal.is_empty() || !is_whole {
-            // A Bind that fails leaves the portal before it.
+            // A Bind that fails leaves the portal before it, and upstream may have one that is gone.
+            self.destroy_unnamed_portal();
             self.upstream_portals.insert(Box::default());
             undo = self.replace_unnamed_portal().map(Undo::Portal);
         } else if self.portals.contains(portal) {
             self.occupy_portal(portal);
         }
+        // Behind what makes way: that forgets what the portal before would change.
+        self.note_portal(portal, bind, known.as_deref());
         if !portal.is_empty() && self.upstream_portals.len() < self.limits.prepared_statements_max {
             self.upstream_portals.insert(compared(portal).into());
         }

@@ -223,7 +223,6 @@ impl Machine {
                 self.pop_expected();
                 fate
             }
-            (b't', ExpectedKind::QuietDescribe(_)) => fate,
             (b'T' | b'n', ExpectedKind::QuietDescribe(_)) => {
                 self.description_has_come(tag, body);
                 fate
@@ -237,8 +236,10 @@ impl Machine {
                 self.quiet_unit_is_done(TransactionStatus::view(body));
                 fate
             }
-            (b'1' | b'2' | b'3' | b'C', ExpectedKind::Answered(_)) => fate,
-            (b'1' | b'2' | b'3' | b'E', ExpectedKind::Failing) => fate,
+            (b'1' | b'2' | b'3' | b'C', ExpectedKind::Answered(_))
+            | (b'1' | b'2' | b'3' | b'E', ExpectedKind::Failing)
+            | (b't', ExpectedKind::QuietDescribe(_) | ExpectedKind::Describe)
+            | (b'I', ExpectedKind::Query(_)) => fate,
             (b'Z', ExpectedKind::Failing) => {
                 self.is_contradicted |= TransactionStatus::view(body) != Some(TransactionStatus::Failed);
                 self.pop_expected();
@@ -264,7 +265,6 @@ impl Machine {
                 self.has_replied = true;
                 fate
             }
-            (b't', ExpectedKind::Describe) => fate,
             (b'1', ExpectedKind::Parse(_))
             | (b'2', ExpectedKind::Bind)
             | (b'3', ExpectedKind::Close)
@@ -295,7 +295,6 @@ impl Machine {
                 }
                 if is_own { fate } else { part(self) }
             }
-            (b'I', ExpectedKind::Query(_)) => fate,
             (b'E', _) => {
                 // Not translated, as the text is. With a detail it is of a publication with a condition or a list of columns: not freshet's.
                 if field(body, b'R') == Some(b"CheckCmdReplicaIdentity") && field(body, b'D').is_none() {
