@@ -19,7 +19,7 @@ const TEXTS: [&str; 6] = [
     "SELECT repeat(kind, 100), id FROM wide WHERE id > -@ ORDER BY id",
 ];
 
-/// One way to ask, and how many replies end with ReadyForQuery.
+/// One way to ask.
 type Way = fn(&str) -> Vec<u8>;
 
 fn unnamed(sql: &str, format: u16) -> Vec<u8> {

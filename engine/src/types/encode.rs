@@ -157,9 +157,15 @@ impl<'s> ColumnEncoder<'s> {
         out.truncate(end);
     }
 
-    /// Of the first `rows` cells together, lengths included. None: not known before they are made.
-    pub fn bytes_max(&self, rows: usize) -> Option<usize> {
-        match &self.cells {
+    /// What all cells of a column take at most, lengths included. None: not known before they are made. Panics as [`Self::new`].
+    pub fn bytes_max(
+        column: &ArrayRef,
+        pg_type: PgType,
+        format: Format,
+        settings: &'s FormatSettings,
+    ) -> Option<usize> {
+        let rows = column.len();
+        match Cells::new(column, pg_type, format, settings) {
             Cells::Short(_) => Some(rows * WORD_BYTES),
             Cells::Bounded(_) => Some(rows * SLOT_BYTES),
             Cells::Texts(texts) => Some(texts.bytes_max(rows)),

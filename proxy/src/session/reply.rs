@@ -72,7 +72,8 @@ impl Run<'_> {
         let run_us = started.elapsed().as_micros() as u64;
         let count: usize = batches.iter().map(|batch| batch.rows).sum();
         let limits = engine.limits(*pace);
-        let encoding = Encoding { plan, settings: eval.settings, formats: self.formats, limits, is_abandoned };
+        let encoding =
+            Encoding { output: &plan.output, settings: eval.settings, formats: self.formats, limits, is_abandoned };
         let mut out = encoding.encode(&batches, count, self.early)?;
         drop(batches);
         write_command_complete(&mut out.bytes, &format!("SELECT {count}"));
@@ -108,7 +109,7 @@ const SHARED_ROWS_MIN: usize = 16_384;
 /// How rows are encoded, and within which bounds.
 #[derive(Clone, Copy)]
 struct Encoding<'a> {
-    plan: &'a Plan,
+    output: &'a [OutputColumn],
     settings: &'a FormatSettings,
     formats: &'a [Format],
     limits: &'a Limits,
@@ -127,19 +128,12 @@ impl Encoding<'_> {
         if let Some(early) = early.filter(|_| count >= 2 * EARLY_ROWS)
             && let Some(room) = self.room(batches)
         {
-            return self.encode_early(batches, count, helpers.count(), room, early);
+            return self.encode_early(batches, count, helpers.count() + 1, room, early);
         }
         let shares = shares(batches, count, helpers.count() + 1);
         let room = Room::Counted { from: COUNTED_BYTES / shares.len() };
-        let encode = |share: &[Piece<'_>]| self.encode_share(share, room.clone());
-        let encode = &encode;
-        let mut parts = thread::scope(|scope| {
-            let helping: Vec<_> = shares[1..].iter().map(|share| scope.spawn(move || encode(share))).collect();
-            let own = encode(&shares[0]);
-            let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(|_| Err(panicked())));
-            std::iter::once(own).chain(theirs).collect::<Result<Vec<_>, _>>()
-        })?
-        .into_iter();
+        let encode = |at: usize| self.encode_share(&shares[at], room.clone());
+        let mut parts = by_threads(shares.len(), &encode)?.into_iter();
         drop(helpers);
         let mut out = parts.next().unwrap_or_else(|| Reply::new(self.limits, 0, room));
         for part in parts {
@@ -149,54 +143,51 @@ impl Encoding<'_> {
         Ok(out)
     }
 
-    /// A few rows at a time, which are sent as soon as those before them are: `helpers` threads beside this one take them in turn.
+    /// A few rows at a time, which are sent as soon as those before them are: so many threads take them in turn.
     fn encode_early(
         &self,
         batches: &[RowBatch],
         count: usize,
-        helpers: usize,
+        threads: usize,
         room: Room,
         early: &Early,
     ) -> Result<Reply, EvalError> {
         let parts = shares(batches, count, count.div_ceil(EARLY_ROWS));
         let (next, sending) = (AtomicUsize::new(0), Mutex::new(Sending::new(parts.len(), early)));
-        let work = || {
+        let encode = |_: usize| -> Result<(), EvalError> {
             let mut out = Reply::new(self.limits, PIECE_BYTES, room.clone());
-            let mut encoders = None;
-            while let Some((at, part)) = Some(next.fetch_add(1, Relaxed)).and_then(|at| Some((at, parts.get(at)?))) {
+            let mut current: Option<(&RowBatch, Vec<ColumnEncoder<'_>>)> = None;
+            loop {
+                let at = next.fetch_add(1, Relaxed);
+                let Some(part) = parts.get(at) else { return Ok(()) };
                 for (batch, rows) in part {
-                    let is_of = |(of, _): &(&RowBatch, _)| std::ptr::eq(*of, *batch);
-                    if !encoders.as_ref().is_some_and(is_of) {
-                        encoders = Some((batch, self.encoders(batch)));
-                    }
-                    let (_, encoders) = encoders.as_mut().expect("just made");
+                    let (_, encoders) = match &mut current {
+                        Some(made) if std::ptr::eq(made.0, *batch) => made,
+                        other => other.insert((batch, self.encoders(batch))),
+                    };
                     self.encode_rows(batch, rows.clone(), encoders, &mut out)?;
                 }
                 out.cut()?;
                 sending.lock().put(at, std::mem::take(&mut out.pieces));
             }
-            Ok(())
         };
-        thread::scope(|scope| {
-            let helping: Vec<_> = (0..helpers).map(|_| scope.spawn(work)).collect();
-            let own = work();
-            let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(|_| Err(panicked())));
-            std::iter::once(own).chain(theirs).collect::<Result<(), _>>()
-        })?;
+        by_threads(threads, &encode)?;
         let mut out = Reply::new(self.limits, 64, room);
-        out.pieces = sending.into_inner().parts.into_iter().flatten().collect();
+        out.pieces = sending.into_inner().parts.into_iter().flatten().flatten().collect();
         out.length = out.pieces.iter().map(Bytes::len).sum();
         Ok(out)
     }
 
     /// For all rows, where it is known to suffice: nothing can fail then any more once they are encoded.
     fn room(&self, batches: &[RowBatch]) -> Option<Room> {
-        let mut bytes = 0;
-        for batch in batches {
-            let cells =
-                self.encoders(batch).iter().map(|encoder| encoder.bytes_max(batch.rows)).sum::<Option<usize>>()?;
-            bytes += cells + ROW_HEADER_BYTES * batch.rows;
-        }
+        let of_column = |((column, output), format): ((&ArrayRef, &OutputColumn), &Format)| {
+            ColumnEncoder::bytes_max(column, output.expr_type.pg_type, *format, self.settings)
+        };
+        let of_batch = |batch: &RowBatch| {
+            let described = batch.columns.iter().zip(self.output).zip(self.formats);
+            Some(described.map(of_column).sum::<Option<usize>>()? + ROW_HEADER_BYTES * batch.rows)
+        };
+        let bytes = batches.iter().map(of_batch).sum::<Option<usize>>()?;
         let Limits { pool, memory_bytes_max, .. } = self.limits;
         if bytes > EARLY_BYTES_MAX.min(*memory_bytes_max).min(pool.bytes_max() / EARLY_SHARE) {
             return None;
@@ -216,11 +207,11 @@ impl Encoding<'_> {
 
     /// Of one row in a message, as a guess.
     fn row_bytes(&self) -> usize {
-        8 + 12 * self.plan.output.len()
+        8 + 12 * self.output.len()
     }
 
     fn encoders(&self, batch: &RowBatch) -> Vec<ColumnEncoder<'_>> {
-        let described = batch.columns.iter().zip(&self.plan.output).zip(self.formats);
+        let described = batch.columns.iter().zip(self.output).zip(self.formats);
         let encoder = |((column, output), format): ((&ArrayRef, &OutputColumn), &Format)| {
             ColumnEncoder::new(column, output.expr_type.pg_type, *format, self.settings)
         };
@@ -302,25 +293,36 @@ enum Room {
 
 /// Parts of a reply that are made in any order and sent in theirs.
 struct Sending<'a> {
-    parts: Vec<Vec<Bytes>>,
-    is_made: Vec<bool>,
+    parts: Vec<Option<Vec<Bytes>>>,
     sent: usize,
     early: &'a Early,
 }
 
 impl<'a> Sending<'a> {
     fn new(count: usize, early: &'a Early) -> Self {
-        Self { parts: vec![Vec::new(); count], is_made: vec![false; count], sent: 0, early }
+        Self { parts: vec![None; count], sent: 0, early }
     }
 
     fn put(&mut self, at: usize, pieces: Vec<Bytes>) {
-        self.parts[at] = pieces;
-        self.is_made[at] = true;
-        while self.is_made.get(self.sent).is_some_and(|is_made| *is_made) {
-            self.parts[self.sent].iter().for_each(|piece| self.early.put(piece.clone()));
+        self.parts[at] = Some(pieces);
+        while let Some(Some(pieces)) = self.parts.get(self.sent) {
+            pieces.iter().for_each(|piece| self.early.put(piece.clone()));
             self.sent += 1;
         }
     }
+}
+
+/// What so many threads make, this one the first; each is told its number.
+fn by_threads<T: Send>(
+    threads: usize,
+    make: &(impl Fn(usize) -> Result<T, EvalError> + Sync),
+) -> Result<Vec<T>, EvalError> {
+    thread::scope(|scope| {
+        let helping: Vec<_> = (1..threads).map(|number| scope.spawn(move || make(number))).collect();
+        let own = make(0);
+        let theirs = helping.into_iter().map(|helper| helper.join().unwrap_or_else(|_| Err(panicked())));
+        std::iter::once(own).chain(theirs).collect()
+    })
 }
 
 fn panicked() -> EvalError {
@@ -474,6 +476,12 @@ pub(super) fn describe_statement(plan: &Plan) -> (Bytes, Bytes) {
 
 #[cfg(test)]
 mod tests {
+    use arrow::array::{BinaryArray, Int32Array, StringArray};
+    use freshet_engine::binder::ExprType;
+    use freshet_engine::catalog::Collation;
+    use freshet_engine::types::PgType;
+    use futures_util::FutureExt;
+
     use super::*;
 
     #[test]
@@ -505,5 +513,60 @@ mod tests {
         assert_eq!(pieces, [&b"ab"[..], b"c"]);
         let capacity = |piece: Bytes| piece.try_into_mut().expect("nobody else has it").capacity();
         assert_eq!(pieces.into_iter().map(capacity).collect::<Vec<_>>(), [2, 1]);
+    }
+
+    /// The rows of a column of numbers and one of texts, encoded; and what of them was put ahead.
+    fn encoded(limits: &Limits, rows: i32, text_type: PgType) -> (Vec<u8>, Vec<u8>, usize) {
+        let columns = |from: i32, to: i32| -> RowBatch {
+            let numbers = Int32Array::from_iter_values(from..to);
+            let texts: ArrayRef = match text_type {
+                PgType::Bytea => {
+                    Arc::new((from..to).map(|n| Some(n.to_string().into_bytes())).collect::<BinaryArray>())
+                }
+                _ => Arc::new((from..to).map(|n| (n % 7 > 0).then(|| n.to_string())).collect::<StringArray>()),
+            };
+            RowBatch { rows: numbers.len(), columns: vec![Arc::new(numbers), texts] }
+        };
+        let output = [PgType::Int4, text_type].map(|pg_type| OutputColumn {
+            name: "c".into(),
+            table_oid: 0,
+            attnum: 0,
+            expr_type: ExprType { pg_type, typmod: -1, collation: Collation::None },
+        });
+        let is_abandoned = AtomicBool::new(false);
+        let settings = FormatSettings::default();
+        let formats = [Format::Text; 2];
+        let encoding =
+            Encoding { output: &output, settings: &settings, formats: &formats, limits, is_abandoned: &is_abandoned };
+        let batches = [columns(0, rows / 3), columns(rows / 3, rows)];
+        let early = Early { to: Arc::default(), head: Arc::default() };
+        let out = encoding.encode(&batches, rows as usize, Some(&early)).expect("within bounds");
+        let put = match early.to.has_begun() {
+            true => early.to.take().now_or_never().expect("some are there"),
+            false => Vec::new(),
+        };
+        let ahead: Vec<u8> = put.iter().flat_map(|piece| piece.rows.to_vec()).collect();
+        let whole: Vec<u8> = out.finish().expect("room").iter().flatten().copied().collect();
+        (whole, ahead, put.len())
+    }
+
+    #[test]
+    fn rows_of_a_known_length_go_ahead_and_are_the_same() {
+        let shared = Limits { threads_max: 3, ..Limits::default() };
+        let (whole, ahead, pieces) = encoded(&shared, 40_000, PgType::Text);
+        assert!(whole == ahead && pieces >= 40_000 / EARLY_ROWS, "{} {} {pieces}", whole.len(), ahead.len());
+        let (alone, ahead, _) = encoded(&Limits::default(), 40_000, PgType::Text);
+        assert!(alone == whole && ahead == whole);
+        // Of a length that is not known, of few rows, and beyond what may be set aside.
+        let small = Limits { pool: MemoryPool::new(4 << 20), ..Limits::default() };
+        for (limits, rows, text_type) in [
+            (&shared, 40_000, PgType::Bytea),
+            (&shared, 2 * EARLY_ROWS as i32 - 1, PgType::Text),
+            (&small, 40_000, PgType::Text),
+        ] {
+            let (whole, ahead, _) = encoded(limits, rows, text_type);
+            assert!(!whole.is_empty() && ahead.is_empty());
+        }
+        assert_eq!((shared.pool.used(), small.pool.used()), (0, 0));
     }
 }
