@@ -295,16 +295,7 @@ impl Machine {
                 }
                 if is_own { fate } else { part(self) }
             }
-            (b'E', _) => {
-                // Not translated, as the text is. With a detail it is of a publication with a condition or a list of columns: not freshet's.
-                if field(body, b'R') == Some(b"CheckCmdReplicaIdentity") && field(body, b'D').is_none() {
-                    self.events.push(Event::LacksIdentity(field(body, b'M').unwrap_or_default().into()));
-                }
-                let fate = self.match_error(is_own, body);
-                // Of a failed block, or of the statement that was not made.
-                let hides_why = self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000"));
-                if fate == Fate::Forward && hides_why { Fate::Instead } else { fate }
-            }
+            (b'E', _) => self.error_has_come(is_own, body),
             (b'Z', _) => self.match_ready(TransactionStatus::view(body)),
             (b'G', ExpectedKind::Query(_) | ExpectedKind::Execute) => {
                 self.begin_copy_in();
@@ -535,6 +526,18 @@ impl Machine {
         if self.tracker.still_resolved().is_none() {
             self.state.settings = None;
         }
+    }
+
+    /// In answer to a request.
+    fn error_has_come(&mut self, is_own: bool, body: &[u8]) -> Fate {
+        // Not translated, as the text is. With a detail it is of a publication with a condition or a list of columns: not freshet's.
+        if field(body, b'R') == Some(b"CheckCmdReplicaIdentity") && field(body, b'D').is_none() {
+            self.events.push(Event::LacksIdentity(field(body, b'M').unwrap_or_default().into()));
+        }
+        let fate = self.match_error(is_own, body);
+        // Of a failed block, or of the statement that was not made.
+        let hides_why = self.answered_error.is_some() && matches!(field(body, b'C'), Some(b"25P02" | b"26000"));
+        if fate == Fate::Forward && hides_why { Fate::Instead } else { fate }
     }
 
     /// An error of an extended message makes upstream ignore everything up to the next Sync; one of a Query or at a
