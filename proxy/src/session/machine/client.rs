@@ -578,6 +578,9 @@ impl Machine {
             self.restore_unnamed_portal();
         }
         self.portals.forget_given(|name| name == portal);
+        if let Some(statement) = self.portal_drops.get(compared(portal)).cloned() {
+            self.apply_effect(statement.effect, &statement.sql, false);
+        }
         let changes = match is_too_long(portal) {
             true => Some(Box::new([Change::Unread]) as Box<[Change]>),
             false => self.portal_changes.get(portal).cloned(),
@@ -755,6 +758,7 @@ impl Machine {
         }
         // Behind what makes way: that forgets what the portal before would change.
         self.note_portal(portal, bind, known.as_deref());
+        self.note_drops(portal, known.as_ref());
         if !portal.is_empty() && self.upstream_portals.len() < self.limits.prepared_statements_max {
             self.upstream_portals.insert(compared(portal).into());
         }
@@ -798,6 +802,20 @@ impl Machine {
             self.portal_changes.insert(portal.into(), changes);
         } else {
             self.lose("too many portals that change settings");
+        }
+    }
+
+    /// Remembers that executing the portal drops prepared statements.
+    fn note_drops(&mut self, portal: &[u8], statement: Option<&Arc<PreparedStatement>>) {
+        let portal = compared(portal);
+        match statement.filter(|statement| matches!(statement.effect, Effect::Deallocate | Effect::Discard)) {
+            None => {
+                self.portal_drops.remove(portal);
+            }
+            Some(statement) if self.portal_drops.len() < self.limits.prepared_statements_max => {
+                self.portal_drops.insert(portal.into(), Arc::clone(statement));
+            }
+            Some(_) => self.lose("too many portals that drop statements"),
         }
     }
 

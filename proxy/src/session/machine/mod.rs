@@ -393,6 +393,8 @@ pub struct Machine {
     client_ignoring: usize,
     /// What executing a portal changes, where it changes something.
     portal_changes: HashMap<Box<[u8]>, Box<[Change]>>,
+    /// Portals of DEALLOCATE and DISCARD, by their names: a Parse may come between the Bind and the Execute.
+    portal_drops: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
     // effects
     /// As it was last looked at.
     catalog: Option<Arc<Catalog>>,
@@ -472,6 +474,7 @@ impl Machine {
             ignores_group: false,
             client_ignoring: 0,
             portal_changes: HashMap::default(),
+            portal_drops: HashMap::default(),
             catalog: None,
             judged: RefCell::default(),
             unit_effect: Effect::Neutral,

@@ -749,7 +749,11 @@ impl Machine {
                 self.written = Written::NOTHING;
             }
             self.end_of_transaction(is_committed);
-            self.portal_changes.clear();
+            // What was sent behind may have bound some since, which are yet to be executed.
+            if !self.owes() {
+                self.portal_changes.clear();
+                self.portal_drops.clear();
+            }
         }
         self.has_notice = false;
         let has_error = std::mem::take(&mut self.has_error);

@@ -99,3 +99,25 @@ fn a_cursors_rows_are_refused_likewise() {
     assert_eq!(tags(&machine.to_client.take()), "EZ");
     assert_eq!(machine.state.status, TransactionStatus::Failed);
 }
+
+/// What executing a portal does counts at its Execute, whatever has come since its Bind.
+#[test]
+fn what_a_portal_does_is_done_when_it_is_executed() {
+    let mut machine = probed(&Interner::default());
+    let unit = [parse("d", "DEALLOCATE sp"), bind("d"), parse("sp", "SELECT 1"), execute(), SYNC.to_vec()].concat();
+    assert_eq!(relayed(&mut machine, &unit), unit);
+    assert!(!machine.statements.contains_key(b"sp".as_slice()), "it is made before it is dropped");
+    // The reply to a group before comes between the two.
+    let mut machine = probed(&Interner::default());
+    assert_eq!(relayed(&mut machine, &sql("SHOW x")), sql("SHOW x"));
+    let set = [parse("", "SELECT set_config('DateStyle', 'German', false)"), bind("")].concat();
+    let flush = message(b'H', b"");
+    assert_eq!(relayed(&mut machine, &[&set[..], &flush].concat()), [&set[..], &flush].concat());
+    upstream_says(&mut machine, &[&complete(), &ready(b'I')]);
+    assert!(machine.state.settings.is_some());
+    let rest = [execute(), SYNC.to_vec()].concat();
+    assert_eq!(relayed(&mut machine, &rest), rest);
+    upstream_says(&mut machine, &[PARSE_COMPLETE, BIND_COMPLETE, &complete(), &ready(b'I')]);
+    let style = |machine: &Machine| machine.state.settings.as_ref().map(|settings| settings.format.is_ok());
+    assert_ne!(style(&machine), Some(true), "German dates are upstream's, or to be asked for");
+}
