@@ -584,7 +584,8 @@ fn what_follows_a_parse_that_fails_is_told_why() {
     pair.agree("the table is here", &[burst(5, &[made("")])]);
     pair.freshet.query("SET lock_timeout = '1s'");
     let error_of = |reply: &[Message]| {
-        let error = reply.iter().find(|message| message.tag == 'E').expect("an error");
+        let error = reply.iter().find(|message| message.tag == 'E');
+        let error = error.unwrap_or_else(|| panic!("no error among {reply:?}"));
         String::from_utf8_lossy(&error.body).into_owned()
     };
     // In a block of freshet's, in which the table is read here, upstream's table is locked: the statement's Parse fails behind its answer.
