@@ -10,8 +10,8 @@ use crate::session::effect::{Effect, Judged, Written, drops_all_statements, make
 use crate::session::intercept;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
-    CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, PortalBefore, Step, UNDO_BYTES_MAX, Undo, Unnamed,
-    UnnamedPortal, Watch, WatchEnd, WatchedPortal, compared, is_too_long, kept_bytes,
+    CopyIn, Expected, ExpectedKind, Machine, Named, OWED_MAX, PortalBefore, PortalChanges, Step, UNDO_BYTES_MAX, Undo,
+    Unnamed, UnnamedPortal, Watch, WatchEnd, WatchedPortal, compared, is_too_long, kept_bytes,
 };
 use crate::session::meant::Meant;
 use crate::session::state::{FirstQuery, Isolation, Transaction};
@@ -578,13 +578,15 @@ impl Machine {
             self.restore_unnamed_portal();
         }
         self.portals.forget_given(|name| name == portal);
-        if let Some(statement) = self.portal_drops.get(compared(portal)).cloned() {
-            self.apply_effect(statement.effect, &statement.sql, false);
-        }
+        let changes = self.portal_changes.get(compared(portal));
+        let drops = changes.and_then(|changes| changes.drops.clone());
         let changes = match is_too_long(portal) {
             true => Some(Box::new([Change::Unread]) as Box<[Change]>),
-            false => self.portal_changes.get(portal).cloned(),
+            false => changes.map(|changes| changes.settings.clone()).filter(|settings| !settings.is_empty()),
         };
+        if let Some(statement) = drops {
+            self.apply_effect(statement.effect, &statement.sql, false);
+        }
         self.expect_with(ExpectedKind::Execute, changes.map(|changes| Box::new([changes].into())), None);
     }
 
@@ -757,13 +759,10 @@ impl Machine {
             self.occupy_portal(portal);
         }
         // Behind what makes way: that forgets what the portal before would change.
-        self.note_portal(portal, bind, known.as_deref());
-        self.note_drops(portal, known.as_ref());
+        self.note_portal(portal, bind, known.as_ref());
         if !portal.is_empty() && self.upstream_portals.len() < self.limits.prepared_statements_max {
             self.upstream_portals.insert(compared(portal).into());
         }
-        let sql = known.as_ref().map_or(&b""[..], |statement| &statement.sql);
-        self.apply_effect(effect, sql, false);
         self.unit_effect = worst(&[self.unit_effect, effect]);
         // To plan it may run functions, whether it is executed or not.
         if matches!(effect, Effect::Neutral | Effect::Write | Effect::Opaque) {
@@ -786,8 +785,10 @@ impl Machine {
     }
 
     /// Remembers what executing the portal will change.
-    fn note_portal(&mut self, portal: &[u8], bind: Option<Bind<'_>>, statement: Option<&PreparedStatement>) {
-        let changes: Box<[Change]> = match statement {
+    fn note_portal(&mut self, portal: &[u8], bind: Option<Bind<'_>>, statement: Option<&Arc<PreparedStatement>>) {
+        let drops =
+            statement.filter(|statement| matches!(statement.effect, Effect::Deallocate | Effect::Discard)).cloned();
+        let settings: Box<[Change]> = match statement {
             None => Box::new([Change::Unread]),
             Some(statement) => {
                 let parameters = Parameters::new(bind, &statement.parameter_types);
@@ -796,26 +797,12 @@ impl Machine {
             }
         };
         let portal = compared(portal);
-        if changes.is_empty() {
+        if settings.is_empty() && drops.is_none() {
             self.portal_changes.remove(portal);
         } else if self.portal_changes.len() < self.limits.prepared_statements_max {
-            self.portal_changes.insert(portal.into(), changes);
+            self.portal_changes.insert(portal.into(), PortalChanges { settings, drops });
         } else {
-            self.lose("too many portals that change settings");
-        }
-    }
-
-    /// Remembers that executing the portal drops prepared statements.
-    fn note_drops(&mut self, portal: &[u8], statement: Option<&Arc<PreparedStatement>>) {
-        let portal = compared(portal);
-        match statement.filter(|statement| matches!(statement.effect, Effect::Deallocate | Effect::Discard)) {
-            None => {
-                self.portal_drops.remove(portal);
-            }
-            Some(statement) if self.portal_drops.len() < self.limits.prepared_statements_max => {
-                self.portal_drops.insert(portal.into(), Arc::clone(statement));
-            }
-            Some(_) => self.lose("too many portals that drop statements"),
+            self.lose("too many portals that change the session");
         }
     }
 
@@ -837,7 +824,7 @@ impl Machine {
                     let is_known = self.forget_statement(name.as_bytes()).is_some();
                     match is_query {
                         true => self.may_keep_statement |= is_known,
-                        // What is bound need not be run.
+                        // What is sent need not be run.
                         false => self.has_unknown_statements |= is_known,
                     }
                     if self.state.status != TransactionStatus::Failed {

@@ -758,7 +758,6 @@ impl Machine {
         if !matches!(self.unnamed_portal, UnnamedPortal::Upstream) {
             // What is bound instead only reads.
             self.portal_changes.remove(b"".as_slice());
-            self.portal_drops.remove(b"".as_slice());
         }
         match std::mem::replace(&mut self.unnamed_portal, UnnamedPortal::Upstream) {
             UnnamedPortal::Upstream => {}

@@ -105,6 +105,14 @@ fn is_too_long(name: &[u8]) -> bool {
     name.len() > NAME_BYTES_MAX
 }
 
+/// What happens at a portal's Execute, which names the portal alone.
+#[derive(Debug)]
+struct PortalChanges {
+    settings: Box<[Change]>,
+    /// DEALLOCATE or DISCARD.
+    drops: Option<Arc<PreparedStatement>>,
+}
+
 /// What the rest of the program must hear of before the client does.
 #[derive(Debug)]
 pub enum Event {
@@ -392,9 +400,7 @@ pub struct Machine {
     /// Bytes of an ignored message that are still to come.
     client_ignoring: usize,
     /// What executing a portal changes, where it changes something.
-    portal_changes: HashMap<Box<[u8]>, Box<[Change]>>,
-    /// Portals of DEALLOCATE and DISCARD, by their names: a Parse may come between the Bind and the Execute.
-    portal_drops: HashMap<Box<[u8]>, Arc<PreparedStatement>>,
+    portal_changes: HashMap<Box<[u8]>, PortalChanges>,
     // effects
     /// As it was last looked at.
     catalog: Option<Arc<Catalog>>,
@@ -474,7 +480,6 @@ impl Machine {
             ignores_group: false,
             client_ignoring: 0,
             portal_changes: HashMap::default(),
-            portal_drops: HashMap::default(),
             catalog: None,
             judged: RefCell::default(),
             unit_effect: Effect::Neutral,

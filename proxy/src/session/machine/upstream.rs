@@ -752,7 +752,6 @@ impl Machine {
             // What was sent behind may have bound some since, which are yet to be executed.
             if !self.owes() {
                 self.portal_changes.clear();
-                self.portal_drops.clear();
             }
         }
         self.has_notice = false;
