@@ -126,11 +126,12 @@ impl Machine {
         }
     }
 
-    /// It is not known yet what upstream makes of a statement.
+    /// It is not known yet what upstream makes of a statement. After an error it is once ReadyForQuery has told whether a block has
+    /// failed by it: PostgreSQL sends the two apart (elog.c, `send_message_to_frontend`, flushes).
     pub(super) fn awaits_parse(&self) -> bool {
         let is_of_parse =
             |entry: &Expected| matches!(entry.kind, ExpectedKind::QuietParse(_) | ExpectedKind::QuietDescribe(_));
-        self.quiet_expected > 0 && self.expected.iter().any(is_of_parse)
+        self.quiet_expected > 0 && (self.answered_error.is_some() || self.expected.iter().any(is_of_parse))
     }
 
     /// The next unit fails by this error (the body of an ErrorResponse): one that waits to go upstream, which is decided upon anew, or one
@@ -148,5 +149,36 @@ impl Machine {
         if self.statements.get(name).is_some_and(|named| named.statement.is_other.load(Relaxed)) {
             self.refuse(&ANOTHER_RESULT);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::session::machine::Step;
+    use crate::session::machine::tests::{
+        complete, controlled, group, message, parse, probed, ready, sql, tags, upstream_says,
+    };
+    use crate::session::settings::Interner;
+
+    #[test]
+    fn what_waits_for_a_parse_that_fails_waits_for_the_end_of_its_unit() {
+        let mut machine = probed(&Interner::default());
+        controlled(&mut machine, "BEGIN");
+        upstream_says(&mut machine, &[&complete(), &ready(b'T')]);
+        let sent = group(&mut machine, &[parse("s", "SELECT 1"), SYNC.to_vec()].concat(), vec![Answer::None]);
+        assert_eq!(tags(&sent), "PS");
+        machine.receive_client(&sql("COMMIT"));
+        assert_eq!(machine.advance(), Step::Decide);
+        machine.release();
+        assert_eq!(machine.advance(), Step::Wait);
+        // The error comes alone, then the ReadyForQuery by which the block is known to have failed.
+        let error = b"SERROR\0C55P03\0\0";
+        assert_eq!(upstream_says(&mut machine, &[&message(b'E', error)]), b"");
+        assert_eq!(machine.advance(), Step::Wait);
+        assert_eq!(machine.to_upstream.take(), b"", "it would be answered ROLLBACK, without a word of why");
+        assert_eq!(upstream_says(&mut machine, &[&ready(b'E')]), b"");
+        assert!(matches!(machine.take_events().as_slice(), [Event::BlockFailed(told)] if **told == *error));
+        assert_eq!(machine.advance(), Step::Decide, "anew");
     }
 }

@@ -28,17 +28,17 @@ fn machine() -> Machine {
     Machine::new(SessionState::new(Login::default(), FreshnessMode::Exact), LIMITS, None)
 }
 
-fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+pub(super) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
     write_frame(&mut out, tag, |out| out.extend_from_slice(body));
     out
 }
 
-fn sql(text: &str) -> Vec<u8> {
+pub(super) fn sql(text: &str) -> Vec<u8> {
     message(b'Q', format!("{text}\0").as_bytes())
 }
 
-fn parse(name: &str, text: &str) -> Vec<u8> {
+pub(super) fn parse(name: &str, text: &str) -> Vec<u8> {
     message(b'P', format!("{name}\0{text}\0\0\0").as_bytes())
 }
 
@@ -50,11 +50,11 @@ fn execute() -> Vec<u8> {
     message(b'E', b"\0\0\0\0\0")
 }
 
-fn ready(status: u8) -> Vec<u8> {
+pub(super) fn ready(status: u8) -> Vec<u8> {
     message(b'Z', &[status])
 }
 
-fn complete() -> Vec<u8> {
+pub(super) fn complete() -> Vec<u8> {
     message(b'C', b"SELECT 1\0")
 }
 
@@ -68,7 +68,7 @@ fn reply() -> Reply {
     }
 }
 
-fn tags(bytes: &[u8]) -> String {
+pub(super) fn tags(bytes: &[u8]) -> String {
     Frames::new(bytes).map(|frame| char::from(frame.tag)).collect()
 }
 
@@ -91,7 +91,7 @@ fn answered(machine: &mut Machine, bytes: &[u8]) -> Vec<u8> {
     machine.to_client.take()
 }
 
-fn upstream_says(machine: &mut Machine, pieces: &[&[u8]]) -> Vec<u8> {
+pub(super) fn upstream_says(machine: &mut Machine, pieces: &[&[u8]]) -> Vec<u8> {
     assert!(machine.receive_upstream(&pieces.concat()));
     machine.to_client.take()
 }
@@ -400,7 +400,7 @@ fn the_end_of_the_session_is_told_even_while_freshet_asks() {
 }
 
 /// Answers a group locally; what goes upstream behind the answer.
-fn group(machine: &mut Machine, bytes: &[u8], answers: Vec<group::Answer>) -> Vec<u8> {
+pub(super) fn group(machine: &mut Machine, bytes: &[u8], answers: Vec<group::Answer>) -> Vec<u8> {
     machine.receive_client(bytes);
     assert_eq!(machine.advance(), Step::Decide);
     let group = machine.group(bytes).expect("answerable");
@@ -409,7 +409,7 @@ fn group(machine: &mut Machine, bytes: &[u8], answers: Vec<group::Answer>) -> Ve
     machine.to_upstream.take()
 }
 
-fn controlled(machine: &mut Machine, text: &str) -> Vec<u8> {
+pub(super) fn controlled(machine: &mut Machine, text: &str) -> Vec<u8> {
     let control = crate::session::control::read(text.as_bytes()).expect("control");
     group(machine, &sql(text), vec![group::Answer::Control(control)])
 }
@@ -558,7 +558,7 @@ fn a_cursor_stays_as_it_was_declared_unless_it_is_named() {
 }
 
 /// A machine whose settings are known.
-fn probed(interner: &Interner) -> Machine {
+pub(super) fn probed(interner: &Interner) -> Machine {
     let mut machine = machine();
     machine.tracker.probed(&crate::session::settings::tests::some_probed("UTC"), interner, 0);
     machine.state.settings = machine.tracker.settings(interner, 0);
