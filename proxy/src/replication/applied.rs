@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
 use freshet_engine::types::Lsn;
-use tokio::sync::{Notify, watch};
-use tokio::time::timeout;
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::watch;
 
 /// How long the stream leaves messages unread that nobody waits for. A barrier that is sent meanwhile ends it, and takes longer
 /// than what has gathered takes to apply.
@@ -29,13 +29,15 @@ pub enum Attention {
 pub(super) struct Applied {
     shown: watch::Sender<Lsn>,
     attention: AtomicU8,
-    hurry: Notify,
+    /// Held where a rest is begun and where one is ended, so that neither misses the other.
+    resting: Mutex<()>,
+    hurry: Condvar,
 }
 
 impl Applied {
     pub(super) fn new() -> Self {
         let attention = AtomicU8::new(Attention::Awaited as u8);
-        Self { shown: watch::channel(Lsn::default()).0, attention, hurry: Notify::new() }
+        Self { shown: watch::channel(Lsn::default()).0, attention, resting: Mutex::new(()), hurry: Condvar::new() }
     }
 
     pub(super) fn subscribe(&self) -> watch::Receiver<Lsn> {
@@ -59,14 +61,18 @@ impl Applied {
     pub(super) fn attend(&self, attention: Attention) {
         let before = self.attention.swap(attention as u8, Ordering::SeqCst);
         if attention == Attention::Awaited && before != attention as u8 {
+            // Whoever is about to rest has either seen the swap or is waiting by now.
+            drop(self.resting.lock());
             self.hurry.notify_one();
         }
     }
 
-    /// Returns as soon as somebody waits, else after a while.
-    pub(super) async fn rest(&self) {
+    /// Returns as soon as somebody waits, else after a while. Blocks the thread, which is the stream's own: an event loop that waits
+    /// is woken by every message that arrives, read or not.
+    pub(super) fn rest(&self) {
+        let mut resting = self.resting.lock();
         if self.attention() != Attention::Awaited as u8 {
-            let _ = timeout(REST, self.hurry.notified()).await;
+            self.hurry.wait_for(&mut resting, REST);
         }
     }
 
@@ -77,8 +83,6 @@ impl Applied {
 
 #[cfg(test)]
 mod tests {
-    use futures_util::FutureExt;
-
     use super::*;
 
     #[test]
@@ -97,15 +101,21 @@ mod tests {
         assert!(is_woken(8));
     }
 
-    #[tokio::test]
-    async fn a_rest_ends_when_somebody_waits() {
+    #[test]
+    fn a_rest_ends_when_somebody_waits() {
         let applied = Applied::new();
-        assert!(applied.rest().now_or_never().is_some(), "somebody waits from the start");
+        // Returns at once: somebody waits from the start.
+        applied.rest();
         applied.attend(Attention::None);
-        applied.rest().await;
-        let mut rest = Box::pin(applied.rest());
-        assert!((&mut rest).now_or_never().is_none());
-        applied.attend(Attention::Awaited);
-        assert!(rest.now_or_never().is_some());
+        applied.rest();
+        std::thread::scope(|scope| {
+            let resting = scope.spawn(|| {
+                while applied.attention() != Attention::Awaited as u8 {
+                    applied.rest()
+                }
+            });
+            applied.attend(Attention::Awaited);
+            resting.join().expect("it ends");
+        });
     }
 }
