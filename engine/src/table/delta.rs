@@ -2,8 +2,9 @@
 //!
 //! The cost follows the changed rows and the touched chunks, never the table: bitmaps of touched chunks are copied, new
 //! rows become a chunk of their own. Small chunks at the end are merged when those behind them amount to half as many
-//! rows, so that a row is copied at most once per doubling and their number stays logarithmic; a chunk is rewritten
-//! when more than half of its rows are dead, so that each rewrite is paid for by as many deletes.
+//! rows, so that a row is copied at most once per doubling and their number stays logarithmic (a handful of rows waits for
+//! some more chunks); a chunk is rewritten when more than half of its rows are dead, so that each rewrite is paid for by as
+//! many deletes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
@@ -282,8 +283,11 @@ fn compact(base: &TableVersion, chunks: &mut Vec<ChunkVersion>, number: usize) {
     replace_by_merged(base, chunks, range);
 }
 
-/// Fewer rows at the end are always put together: merging them costs no more than the look-ups that more chunks would cost.
+/// Fewer rows at the end are put together once they are in more than [`TAIL_CHUNKS`] chunks: merging them costs no more than the
+/// look-ups that more chunks would cost.
 const TAIL_ROWS: usize = 64;
+/// To merge at each transaction of one row would copy all those rows, column by column, for each.
+const TAIL_CHUNKS: usize = 4;
 
 fn merge_tail(base: &TableVersion, chunks: &mut Vec<ChunkVersion>) {
     let Some(last) = chunks.last() else { return };
@@ -300,6 +304,9 @@ fn merge_tail(base: &TableVersion, chunks: &mut Vec<ChunkVersion>) {
         rows += before.alive_rows;
         bytes += before.chunk.bytes();
         start -= 1;
+    }
+    if rows <= TAIL_ROWS && chunks.len() - start <= TAIL_CHUNKS {
+        return;
     }
     if start + 1 < chunks.len() {
         let end = chunks.len();
