@@ -26,7 +26,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::connections::{connect, run_nudges};
 use crate::freshness::barrier::pace::BACKGROUND_PAUSE_MIN;
-use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure};
+use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure, Heed};
 use crate::freshness::fingerprint::{Expected, Files, LogGeometry, Moment, Parameters};
 use crate::freshness::patience::Alarm;
 use crate::freshness::{FreshnessOptions, Served};
@@ -202,7 +202,7 @@ async fn live(
         full_took: Duration::ZERO,
         least_took: Duration::MAX,
         last_sent: Instant::now(),
-        session_readers: shared.exposure.readers(),
+        session_readers: shared.exposure.see_readers(),
         session_read_at: None,
         exposed_transactions: 0,
         configured_at: None,
@@ -343,12 +343,16 @@ impl Barrier {
         if self.flight.as_ref().is_some_and(|flight| flight.sent_at.elapsed() > ANSWER_MAX) {
             return Err(lost(UpstreamError::Timeout("barrier")));
         }
+        // Who marks a write from here on wakes this task.
+        self.shared.exposure.heed(Heed::Each);
         if self.flight.is_none()
             && let Some(scope) = self.due()
         {
             self.send(scope).await.map_err(lost)?;
         }
-        let heeds_transactions = self.heeds_transactions(Instant::now());
+        let now = Instant::now();
+        let heeds_transactions = self.heeds_transactions(now);
+        self.shared.exposure.heed(self.heed(now));
         let attention = self.attention(heeds_transactions);
         self.shared.replication.attend(attention);
         let wake_at = self.wake_at();
@@ -381,8 +385,9 @@ impl Barrier {
     fn due(&mut self) -> Option<Scope> {
         let now = Instant::now();
         let exposure = &self.shared.exposure;
-        if exposure.readers() != self.session_readers {
-            self.session_readers = exposure.readers();
+        let readers = exposure.see_readers();
+        if readers != self.session_readers {
+            self.session_readers = readers;
             self.session_read_at = Some(now);
         }
         if now < self.not_before {
@@ -404,7 +409,7 @@ impl Barrier {
         let has_unexposed = self.shared.replication.transactions() != self.exposed_transactions
             || exposure.wants_barrier()
             || self.must_verify();
-        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        let is_read = self.is_read(now);
         if !(has_unexposed && is_read && self.landed.is_empty() && now >= self.last_sent + self.background_pause()) {
             return None;
         }
@@ -766,7 +771,7 @@ impl Barrier {
             transactions = transactions.wrapping_sub(1);
         }
         // Before its readers are answered: what they ask next must not be answered from an older moment.
-        let is_read = self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT);
+        let is_read = self.is_read(Instant::now());
         if !is_announced && (flight.is_complete || is_read) {
             let mut followed = replication.followed();
             let count = followed.len();

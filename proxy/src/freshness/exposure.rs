@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
@@ -36,6 +36,16 @@ pub struct Exposed {
     pub snapshot: Arc<Snapshot>,
 }
 
+/// Which writes wake the barrier task. Each of many would do so from another thread, mostly for nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Heed {
+    /// None: it looks by itself when its statement is answered, or its pause ends.
+    No,
+    /// If somebody has read whom it has not seen: nobody else would need what it sends.
+    IfRead,
+    Each,
+}
+
 /// Shared by all sessions and the barrier task.
 #[derive(Debug, Default)]
 pub struct Exposure {
@@ -56,6 +66,10 @@ pub struct Exposure {
     verified: AtomicU64,
     /// Session-mode readers, counted; the barrier task looks whether there are new ones.
     readers: AtomicU64,
+    /// How many of them it has seen when it last looked.
+    readers_seen: AtomicU64,
+    /// A [`Heed`].
+    heed: AtomicU8,
     /// Wakes the barrier task.
     pub due: Notify,
 }
@@ -80,7 +94,7 @@ impl Exposure {
         drop(named);
         touched.iter().for_each(|touched| self.marks.note_table(touched, number));
         if touched.iter().any(|touched| !touched.is_confined()) {
-            self.due.notify_one();
+            self.wake_barrier();
         }
     }
 
@@ -88,7 +102,21 @@ impl Exposure {
     pub fn note_rows_written(&self) {
         self.unnamed.fetch_max(self.required_now().0, Ordering::SeqCst);
         self.marks.note_rows(self.required_now().0);
-        self.due.notify_one();
+        self.wake_barrier();
+    }
+
+    /// Behind a mark.
+    fn wake_barrier(&self) {
+        let heed = self.heed.load(Ordering::SeqCst);
+        let has_new_readers = || self.readers() != self.readers_seen.load(Ordering::Relaxed);
+        if heed == Heed::Each as u8 || (heed == Heed::IfRead as u8 && has_new_readers()) {
+            self.due.notify_one();
+        }
+    }
+
+    /// For the barrier task: [`Heed::Each`] before it looks at the marks, so that each later one wakes it; then what is needed.
+    pub fn heed(&self, heed: Heed) {
+        self.heed.store(heed as u8, Ordering::SeqCst);
     }
 
     /// What writes have named that need no later barrier than this one, if that is not known to be called so still; and whether there
@@ -218,6 +246,13 @@ impl Exposure {
         self.readers.load(Ordering::Relaxed)
     }
 
+    /// [`Self::readers`] as the barrier task sees them, and has taken notice of.
+    pub fn see_readers(&self) -> u64 {
+        let readers = self.readers();
+        self.readers_seen.store(readers, Ordering::Relaxed);
+        readers
+    }
+
     /// Age of what is exposed.
     pub fn lag(&self) -> Option<Duration> {
         self.exposed.load().as_ref().map(|exposed| exposed.sent_at.elapsed())
@@ -233,6 +268,7 @@ fn has_all(snapshot: &Snapshot, relations: &[RelationId]) -> bool {
 mod tests {
     use freshet_engine::catalog::{ReplicaIdentity, TableSchema};
     use freshet_engine::table::{Generation, TableVersion};
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -292,6 +328,29 @@ mod tests {
         assert!(exposure.look(1, &[other, written], &Keys::default(), BarrierNumber(0), LAG).is_none());
         exposure.note_rows_written();
         assert!(exposure.look(1, &[other], &Keys::default(), BarrierNumber(0), LAG).is_none());
+    }
+
+    #[test]
+    fn a_write_wakes_the_barrier_where_it_would_send_one_or_has_not_seen_a_reader() {
+        let exposure = Exposure::default();
+        let is_woken = |write: &dyn Fn()| {
+            write();
+            exposure.due.notified().now_or_never().is_some()
+        };
+        let table = || exposure.note_tables_written(&[Touched::whole(RelationId(20_000))]);
+        let rows = || exposure.note_rows_written();
+        exposure.heed(Heed::IfRead);
+        assert!(!is_woken(&table) && !is_woken(&rows), "nobody reads");
+        exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG);
+        assert!(is_woken(&table) && is_woken(&rows), "somebody does");
+        assert_eq!(exposure.see_readers(), 1);
+        assert!(!is_woken(&table) && !is_woken(&rows), "and it is known");
+        exposure.heed(Heed::Each);
+        assert!(is_woken(&table) && is_woken(&rows));
+        exposure.heed(Heed::No);
+        exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG);
+        assert!(!is_woken(&table) && !is_woken(&rows));
+        assert!(exposure.wants_barrier(), "what it looks at, woken or not");
     }
 
     #[test]

@@ -7,6 +7,7 @@ use freshet_engine::reason::UpstreamReason;
 use tokio::time::Instant;
 
 use crate::freshness::barrier::{ANSWER_MAX, Barrier, HEARTBEAT, READERS_RECENT, Reader};
+use crate::freshness::exposure::Heed;
 use crate::replication::applied::Attention;
 
 /// Barriers that no reader waits for follow each other no faster.
@@ -23,12 +24,26 @@ impl Barrier {
         !self.landed.is_empty() || now >= self.last_sent + self.background_pause()
     }
 
+    /// Which acknowledged writes would have this task send a statement at once.
+    pub(super) fn heed(&self, now: Instant) -> Heed {
+        let is_idle = self.flight.is_none() && self.landed.is_empty();
+        match is_idle && now >= self.last_sent + self.background_pause() {
+            true if self.is_read(now) => Heed::Each,
+            true => Heed::IfRead,
+            false => Heed::No,
+        }
+    }
+
+    /// Sessions have read lately what was exposed.
+    pub(super) fn is_read(&self, now: Instant) -> bool {
+        self.session_read_at.is_some_and(|at| now - at < READERS_RECENT)
+    }
+
     /// How much hurry the stream is asked for.
     pub(super) fn attention(&self, heeds_transactions: bool) -> Attention {
-        let is_read = || self.session_read_at.is_some_and(|at| at.elapsed() < READERS_RECENT);
         match self.flight.is_some() || !self.landed.is_empty() {
             true => Attention::Awaited,
-            false if heeds_transactions && is_read() => Attention::Followed,
+            false if heeds_transactions && self.is_read(Instant::now()) => Attention::Followed,
             false => Attention::None,
         }
     }
@@ -56,7 +71,7 @@ impl Barrier {
         if let Some(flight) = &mut self.flight {
             expire(&mut flight.readers);
         }
-        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        let is_read = self.is_read(now);
         let nudge_after = self.nudge_after();
         for landed in &mut self.landed {
             expire(&mut landed.flight.readers);
@@ -91,7 +106,7 @@ impl Barrier {
             at = at.min(landed.landed_at + nudge_after);
         }
         let now = Instant::now();
-        let is_read = self.session_read_at.is_some_and(|at| now - at < READERS_RECENT);
+        let is_read = self.is_read(now);
         if self.flight.is_none() {
             let pause_ends = self.last_sent + self.background_pause();
             let has_unexposed = self.shared.replication.transactions() != self.exposed_transactions;
