@@ -300,7 +300,8 @@ impl<'a> TransactionRows<'a> {
 
     /// Decodes what is left of the own rows, and checks that no key is there twice.
     fn finish(mut self) -> Result<TableDelta, PoisonReason> {
-        let mut builder = ChunkBuilder::new(Arc::clone(&self.delta.base().schema));
+        let alive = self.own.iter().filter(|row| row.is_alive).count();
+        let mut builder = ChunkBuilder::for_rows(Arc::clone(&self.delta.base().schema), alive);
         if self.by == Identity::Key {
             self.check_new_keys()?;
         }

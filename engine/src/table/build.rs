@@ -118,6 +118,12 @@ impl ChunkBuilder {
         Self::with_builders(schema, |_, column, pg_type| ColumnBuilder::new(pg_type, column.typmod))
     }
 
+    /// For so many rows.
+    pub(crate) fn for_rows(schema: Arc<TableSchema>, rows: usize) -> Self {
+        let rows = rows.min(CHUNK_ROWS);
+        Self::with_builders(schema, |_, column, pg_type| ColumnBuilder::with_capacity(pg_type, column.typmod, rows))
+    }
+
     /// For the rows after a full chunk, about as many: their dictionaries are shared where they can be.
     fn following(schema: Arc<TableSchema>, previous: &Chunk) -> Self {
         Self::with_builders(schema, |number, column, pg_type| {

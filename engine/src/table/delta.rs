@@ -137,7 +137,9 @@ impl TableDelta {
         let range = columns.first().and_then(|_| Zone::over(keys.iter().map(|key| &key[0])));
         let probes: Vec<_> = keys.iter().map(|key| Probe::new(&self.base.schema, columns, key, Match::Equal)).collect();
         self.base.chunks.iter().enumerate().any(|(number, version)| {
-            let zone = columns.first().and_then(|column| version.chunk.zone(*column));
+            // To look through a few rows costs less than to find out what range they are in.
+            let has_few = version.chunk.rows <= TAIL_ROWS;
+            let zone = columns.first().filter(|_| !has_few).and_then(|column| version.chunk.zone(*column));
             if let (Some(range), Some(zone)) = (&range, zone)
                 && !zone.may_overlap(range)
             {

@@ -233,7 +233,7 @@ impl Chunk {
     /// Whether the column's values, integers or times, ascend through the chunk and none is NULL. Looked at once.
     pub(crate) fn is_ascending(&self, column: usize) -> bool {
         let is_ordinal = self.types[column].is_some_and(PgType::is_ordinal);
-        is_ordinal && *self.ascending[column].get_or_init(|| is_ascending(self.columns[column].as_ref()))
+        is_ordinal && *self.facts(column).ascends.get_or_init(|| is_ascending(self.columns[column].as_ref()))
     }
 
     /// How many rows, from the first, of a column that ascends are less than `bound`, or equal to it as well.

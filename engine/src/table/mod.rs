@@ -48,15 +48,22 @@ pub struct Chunk {
     pub columns: Vec<ArrayRef>,
     pub rows: usize,
     types: Box<[Option<PgType>]>,
-    zones: Box<[OnceLock<Option<Zone>>]>,
-    /// And what each tells.
-    sketches: Box<[OnceLock<Option<(Sketch, f64)>>]>,
-    /// Which columns ascend through the chunk.
-    ascending: Box<[OnceLock<bool>]>,
+    /// Of each column, from the first question on: of most chunks of a row or two nobody ever asks.
+    facts: OnceLock<Box<[Facts]>>,
     indexes: index::KeyIndexes,
     computed: index::ComputedIndexes,
     ordered: ordered::OrderedRows,
     bytes: usize,
+}
+
+/// What is found out about a column of a chunk when it is first asked for.
+#[derive(Debug, Default)]
+struct Facts {
+    zone: OnceLock<Option<Zone>>,
+    /// And what it tells.
+    sketch: OnceLock<Option<(Sketch, f64)>>,
+    /// It ascends through the chunk.
+    ascends: OnceLock<bool>,
 }
 
 /// A chunk and which of its rows still exist in this version.
@@ -103,17 +110,12 @@ impl Chunk {
         assert!(columns.iter().all(|column| column.len() == rows), "arrays of equal length");
         assert!(rows <= CHUNK_ROWS, "at most CHUNK_ROWS rows");
         let types = schema.columns.iter().map(|column| column.pg_type).collect();
-        let zones = columns.iter().map(|_| OnceLock::new()).collect();
-        let sketches = columns.iter().map(|_| OnceLock::new()).collect();
-        let ascending = columns.iter().map(|_| OnceLock::new()).collect();
         let bytes = columns.iter().map(|column| column.get_array_memory_size()).sum();
         Self {
             columns,
             rows,
             types,
-            zones,
-            sketches,
-            ascending,
+            facts: OnceLock::new(),
             indexes: index::KeyIndexes::default(),
             computed: index::ComputedIndexes::default(),
             ordered: ordered::OrderedRows::default(),
@@ -126,10 +128,14 @@ impl Chunk {
         self.types[column]
     }
 
+    fn facts(&self, column: usize) -> &Facts {
+        &self.facts.get_or_init(|| self.columns.iter().map(|_| Facts::default()).collect())[column]
+    }
+
     /// Range and NULLs of a column over all rows of the chunk, dead ones included. None where values of the type
     /// are not ordered here.
     pub fn zone(&self, column: usize) -> Option<&Zone> {
-        self.zones[column].get_or_init(|| Zone::of(self.columns[column].as_ref(), self.types[column]?)).as_ref()
+        self.facts(column).zone.get_or_init(|| Zone::of(self.columns[column].as_ref(), self.types[column]?)).as_ref()
     }
 
     /// Resident estimate: the arrays and the indexes made so far.

@@ -76,7 +76,7 @@ impl Chunk {
 
     /// Likewise, if that is known already.
     pub fn known_distinct(&self, column: usize) -> Option<f64> {
-        self.sketches[column].get()?.as_ref().map(|(_, distinct)| *distinct)
+        self.facts(column).sketch.get()?.as_ref().map(|(_, distinct)| *distinct)
     }
 
     fn told(&self, column: usize) -> Option<&(Sketch, f64)> {
@@ -88,7 +88,7 @@ impl Chunk {
             let distinct = sketch.distinct();
             Some((sketch, distinct))
         };
-        self.sketches[column].get_or_init(told).as_ref()
+        self.facts(column).sketch.get_or_init(told).as_ref()
     }
 
     /// Adds the column's values to `sketch`.
@@ -101,7 +101,8 @@ impl Chunk {
     }
 
     pub(super) fn sketch_bytes(&self) -> usize {
-        self.sketches.iter().filter(|sketch| matches!(sketch.get(), Some(Some(_)))).count() * REGISTERS
+        let facts = self.facts.get().map_or(&[][..], |facts| facts);
+        facts.iter().filter(|facts| matches!(facts.sketch.get(), Some(Some(_)))).count() * REGISTERS
     }
 }
 

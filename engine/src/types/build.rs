@@ -85,7 +85,7 @@ impl ColumnBuilder {
     pub fn following(pg_type: PgType, typmod: i32, rows: usize, previous: &ArrayRef) -> Self {
         let mut builder = Self::with_capacity(pg_type, typmod, rows);
         if let Values::Text(text) = &mut builder.values {
-            text.start_from(previous);
+            *text = TextBuilder::following(rows, previous);
         }
         builder
     }

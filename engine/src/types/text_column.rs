@@ -15,6 +15,9 @@ const ROWS_FEW: usize = 256;
 /// Beyond [`ROWS_FEW`] rows, at most one in so many may bring a new value.
 const ROWS_PER_VALUE_MIN: usize = 4;
 
+/// Up to so many rows, where that is known before, no value is looked for among the others.
+const ROWS_PLAIN: usize = 8;
+
 /// A text column in the making.
 #[derive(Debug)]
 pub(super) struct TextBuilder {
@@ -28,11 +31,11 @@ enum Rows {
     Plain(Strings),
 }
 
-/// Strings end to end. `ends` are offsets into `bytes`; the start of the first is 0.
-#[derive(Debug, Default)]
+/// Strings end to end. `offsets` into `bytes`: where each begins, and where the last ends.
+#[derive(Debug)]
 struct Strings {
     bytes: String,
-    ends: Vec<i32>,
+    offsets: Vec<i32>,
 }
 
 #[derive(Debug)]
@@ -44,25 +47,32 @@ struct Dictionary {
     hasher: RandomState,
     /// The key of the row before: neighbours are often equal.
     last: Option<i32>,
-    /// What [`TextBuilder::start_from`] began with: the values and how many there are.
+    /// What [`TextBuilder::following`] began with: the values and how many there are.
     inherited: Option<(ArrayRef, usize)>,
 }
 
 impl TextBuilder {
+    /// 0 rows: it is not known how many.
     pub(super) fn with_capacity(rows: usize) -> Self {
-        Self { nulls: NullBufferBuilder::new(rows), rows: Rows::Dictionary(Dictionary::with_capacity(rows)) }
+        let nulls = NullBufferBuilder::new(rows);
+        let rows = match rows {
+            1..=ROWS_PLAIN => Rows::Plain(Strings::with_capacity(rows)),
+            _ => Rows::Dictionary(Dictionary::with_capacity(rows)),
+        };
+        Self { nulls, rows }
     }
 
     /// Takes over the values of a dictionary array.
-    pub(super) fn start_from(&mut self, previous: &ArrayRef) {
-        debug_assert!(self.nulls.is_empty(), "called on a fresh builder");
+    pub(super) fn following(rows: usize, previous: &ArrayRef) -> Self {
+        let mut dictionary = Dictionary::with_capacity(rows);
         // Plain strings are no reason to start with them: a small chunk may have had too few rows to tell.
-        if let (DataType::Dictionary(..), Rows::Dictionary(dictionary)) = (previous.data_type(), &mut self.rows) {
+        if let DataType::Dictionary(..) = previous.data_type() {
             let values = previous.as_dictionary::<Int32Type>().values();
             if values.len() <= DISTINCT_MAX {
                 dictionary.inherit(values);
             }
         }
+        Self { nulls: NullBufferBuilder::new(rows), rows: Rows::Dictionary(dictionary) }
     }
 
     pub(super) fn append_null(&mut self) {
@@ -113,27 +123,30 @@ impl TextBuilder {
 }
 
 impl Strings {
+    fn with_capacity(count: usize) -> Self {
+        let mut offsets = Vec::with_capacity(count + 1);
+        offsets.push(0);
+        Self { bytes: String::new(), offsets }
+    }
+
     fn len(&self) -> usize {
-        self.ends.len()
+        self.offsets.len() - 1
     }
 
     fn get(&self, index: usize) -> &str {
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.bytes[start as usize..self.ends[index] as usize]
+        &self.bytes[self.offsets[index] as usize..self.offsets[index + 1] as usize]
     }
 
     /// Panics beyond 2 GiB; chunks are bounded in rows, and a row of upstream's is below 1 GiB.
     #[inline]
     fn push(&mut self, text: &str) {
         self.bytes.push_str(text);
-        self.ends.push(i32::try_from(self.bytes.len()).expect("a chunk's text column is below 2 GiB"));
+        self.offsets.push(i32::try_from(self.bytes.len()).expect("a chunk's text column is below 2 GiB"));
     }
 
-    fn into_array(self, nulls: Option<arrow::buffer::NullBuffer>) -> StringArray {
-        let mut offsets = Vec::with_capacity(self.ends.len() + 1);
-        offsets.push(0);
-        offsets.extend_from_slice(&self.ends);
-        StringArray::new(OffsetBuffer::new(offsets.into()), self.bytes.into_bytes().into(), nulls)
+    fn into_array(mut self, nulls: Option<arrow::buffer::NullBuffer>) -> StringArray {
+        self.offsets.shrink_to_fit();
+        StringArray::new(OffsetBuffer::new(self.offsets.into()), self.bytes.into_bytes().into(), nulls)
     }
 }
 
@@ -141,7 +154,7 @@ impl Dictionary {
     fn with_capacity(rows: usize) -> Self {
         Self {
             keys: Vec::with_capacity(rows),
-            values: Strings::default(),
+            values: Strings::with_capacity(0),
             index: HashTable::new(),
             hasher: RandomState::new(),
             last: None,
@@ -196,7 +209,7 @@ impl Dictionary {
 
     /// The rows as plain strings.
     fn expand(&self) -> Strings {
-        let mut strings = Strings { bytes: String::new(), ends: Vec::with_capacity(self.keys.capacity()) };
+        let mut strings = Strings::with_capacity(self.keys.capacity());
         for &key in &self.keys {
             // The key of a NULL before the first value points at nothing.
             strings.push(if (key as usize) < self.values.len() { self.values.get(key as usize) } else { "" });
