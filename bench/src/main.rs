@@ -170,8 +170,8 @@ enum Suite {
         #[command(flatten)]
         common: Common,
     },
-    /// How old answers are, what waiting and following cost, while others commit; a part is a mode: exact, session or
-    /// standby.
+    /// How old answers are, what waiting and following cost, while others commit; a part is a mode (exact, session or
+    /// standby), saturation or apply.
     Freshness {
         /// Length of one measurement, all its rounds together.
         #[arg(long, default_value_t = 10.0)]

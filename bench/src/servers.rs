@@ -5,7 +5,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use freshet_tests::cluster::Cluster;
+use freshet_tests::cluster::{Cluster, binaries};
 
 use crate::process::Process;
 use crate::wire::{Client, first_row, query_message, rows, sorted_rows};
@@ -107,6 +107,25 @@ pub(crate) fn sizes(freshet: &mut Client, upstream: &mut Client, tables: &[&str]
     let mirrored = rows(freshet.query(&query_message("SELECT name, bytes FROM freshet.tables"))?);
     let bytes = mirrored.iter().filter_map(|row| row.get(1)?.as_ref()?.parse::<f64>().ok()).sum();
     Ok([bytes, number(upstream, &format!("SELECT {names}"))?])
+}
+
+/// `pg_recvlogical`, which has every change of the cluster's tables decoded and throws it away: the least that following takes.
+pub(crate) fn start_receiver(cluster: &Cluster, database: &str, log: &Path) -> io::Result<Process> {
+    cluster.psql(database, "CREATE PUBLICATION bench FOR ALL TABLES");
+    let url = cluster.url(database);
+    let flags = "--slot=bench --plugin=pgoutput --create-slot --start -f /dev/null \
+                 -o proto_version=1 -o publication_names=bench";
+    let arguments: Vec<_> = ["-d", &url].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
+    let receiver = Process::start(binaries().join("pg_recvlogical"), &arguments, log)?;
+    wait_for(|| is_received(cluster), "the receiver")?;
+    Ok(receiver)
+}
+
+/// Whether that gets changes from its slot.
+pub(crate) fn is_received(cluster: &Cluster) -> bool {
+    let sql = "SELECT count(*) FROM pg_stat_replication r JOIN pg_replication_slots s ON s.active_pid = r.pid \
+               WHERE s.slot_name = 'bench' AND r.state = 'streaming'";
+    cluster.psql("postgres", sql) == "1"
 }
 
 /// How the previous statement of this session was answered, and why.

@@ -3,11 +3,13 @@
 //! Writers commit directly upstream, durably, at a rate, past freshet; one connection reads. In modes `exact` and `standby` one
 //! stale answer fails the suite. Each mode takes turns with `alone`: the same writers and the same reader at a PostgreSQL that
 //! nobody follows. In mode `standby` commits wait for freshet: it has a PostgreSQL of its own, and what a commit takes there is
-//! what that waiting costs. [`mod@measure`]: one turn; [`mod@report`]: what is shown and kept of it; [`mod@apply`]: bulk loads.
+//! what that waiting costs. [`mod@measure`]: one turn; [`mod@report`]: what is shown and kept of it; [`mod@saturation`]: writers that
+//! commit as fast as they can; [`mod@apply`]: bulk loads.
 
 mod apply;
 mod measure;
 mod report;
+mod saturation;
 
 use std::io;
 use std::path::PathBuf;
@@ -16,6 +18,7 @@ use freshet_tests::cluster::Cluster;
 
 use crate::freshness::apply::APPLY;
 use crate::freshness::measure::{Measured, Through, measure};
+use crate::freshness::saturation::SATURATION;
 use crate::parts;
 use crate::results::Results;
 use crate::servers::{Server, configuration, start_standby, wait_until_mirrored};
@@ -28,7 +31,7 @@ pub(crate) struct Options {
     pub(crate) rates: Vec<u64>,
     /// Of a bulk load.
     pub(crate) rows: u64,
-    /// A mode, or bulk loads.
+    /// A mode, writers at saturation, or bulk loads.
     pub(crate) only: Option<String>,
     pub(crate) results: Option<PathBuf>,
 }
@@ -58,7 +61,7 @@ fn start_cluster(wal_level: &str) -> Cluster {
 
 /// Runs the suite and prints its table.
 pub(crate) fn run(options: &Options) -> io::Result<()> {
-    parts::check(options.only.as_deref(), MODES.into_iter().chain([APPLY]))?;
+    parts::check(options.only.as_deref(), MODES.into_iter().chain([SATURATION, APPLY]))?;
     let plain = start_cluster("wal_level=replica");
     let versions = [
         ("freshet", env!("CARGO_PKG_VERSION").to_owned()),
@@ -87,6 +90,9 @@ pub(crate) fn run(options: &Options) -> io::Result<()> {
         let cluster = start_cluster("wal_level=logical");
         let freshet = start_standby(&cluster, DATABASE, &[TABLE.to_owned()], &log)?;
         one_mode(options, &Through { mode: STANDBY, freshet: &freshet, cluster: &cluster }, &plain, &mut results)?;
+    }
+    if is_wanted(SATURATION) {
+        saturation::run(options, &log, &mut results)?;
     }
     if is_wanted(APPLY) {
         apply::run(options, &log, &mut results)?;

@@ -8,12 +8,12 @@ use std::io;
 use std::net::SocketAddr;
 
 use freshet_tests::client::{bind, execute, parse, sync};
-use freshet_tests::cluster::{Cluster, binaries};
+use freshet_tests::cluster::Cluster;
 use tempfile::TempDir;
 
 use crate::poolers::{start_pgbouncer, start_pgpool};
 use crate::process::{Process, postmaster};
-use crate::servers::{Server, address, configuration, start_standby, wait_for, wait_until_mirrored};
+use crate::servers::{Server, address, configuration, is_received, start_receiver, start_standby, wait_until_mirrored};
 use crate::throughput::workloads::{self, Statement, Workload};
 use crate::wire::{Client, query_message};
 
@@ -84,13 +84,7 @@ impl Systems {
             Ok(cluster)
         };
         let (plain, followed, mirrored) = (start(ALONE)?, start(FOLLOWABLE)?, start(FOLLOWABLE)?);
-        followed.psql(DATABASE, "CREATE PUBLICATION bench FOR ALL TABLES");
-        let url = followed.url(DATABASE);
-        let flags = "--slot=bench --plugin=pgoutput --create-slot --start -f /dev/null \
-                     -o proto_version=1 -o publication_names=bench";
-        let arguments: Vec<_> = ["-d", &url].into_iter().chain(flags.split_whitespace()).map(Into::into).collect();
-        let receiver = Process::start(binaries().join("pg_recvlogical"), &arguments, &log)?;
-        wait_for(|| is_followed(&followed), "the receiver")?;
+        let receiver = start_receiver(&followed, DATABASE, &log)?;
         let cheapest = Server::start(&["serve-cheapest", &address(&followed).to_string()], &log)?;
         let pgbouncer = start_pgbouncer(folder.path(), "127.0.0.1", followed.port(), DATABASE, &log)?;
         let pgpool = match extent {
@@ -179,7 +173,7 @@ impl Systems {
 
     /// An error where nobody follows the PostgreSQL that is the reference for that: writes there would be too cheap.
     pub(crate) fn check_receiver(&self) -> io::Result<()> {
-        if is_followed(&self.followed) { Ok(()) } else { Err(io::Error::other("pg_recvlogical no longer follows")) }
+        if is_received(&self.followed) { Ok(()) } else { Err(io::Error::other("pg_recvlogical no longer follows")) }
     }
 
     /// Rows of a table in each cluster, all added up.
@@ -189,13 +183,6 @@ impl Systems {
         let count = |cluster: &Cluster| cluster.psql(DATABASE, &format!("SELECT count(*) FROM {table}")).parse::<u64>();
         clusters.map(|cluster| count(cluster).map_err(io::Error::other)).sum()
     }
-}
-
-/// Whether the receiver gets changes from its slot.
-fn is_followed(cluster: &Cluster) -> bool {
-    let sql = "SELECT count(*) FROM pg_stat_replication r JOIN pg_replication_slots s ON s.active_pid = r.pid \
-               WHERE s.slot_name = 'bench' AND r.state = 'streaming'";
-    cluster.psql("postgres", sql) == "1"
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -450,7 +450,13 @@ fn writers() -> Vec<Goal> {
         goal(what, "freshness", at_500, measure, AtLeast(1.0 / 1.03))
     };
     let (exact, session) = ("freshet exact", "freshet session");
+    let at_saturation = |what, subject| {
+        let measure = Ratio { subject, reference: "receiver", metric: "commits" };
+        goal(what, "freshness", |case| case.starts_with("saturation, "), measure, AtLeast(0.97))
+    };
     vec![
+        at_saturation("commits at saturation beside exact, of those beside a bare receiver", exact),
+        at_saturation("commits at saturation beside session, of those beside a bare receiver", session),
         costs("writers' p50 at 500 commits/s, alone over beside exact", exact, "commit, p50"),
         costs("writers' p99 at 500 commits/s, alone over beside exact", exact, "commit, p99"),
         costs("writers' p50 at 500 commits/s, alone over beside session", session, "commit, p50"),
