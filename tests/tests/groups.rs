@@ -944,3 +944,32 @@ fn freshets_own_statements_in_groups() {
     ];
     assert_eq!(tags(&play(&mut pair.freshet, &again)), "CZ1Z2DCZ");
 }
+
+/// Such a statement was answered, and its portal was not there for who named it afterwards.
+#[test]
+fn a_portal_with_a_name_stays_when_it_has_controlled_the_block() {
+    let mut pair = Pair::start();
+    pair.agree("the catalog is known", &[burst(13, &[query(ORDERED)])]);
+    let starts = [
+        (2, "BEGIN", "SAVEPOINT b"),
+        (3, "BEGIN; SAVEPOINT a", "RELEASE a"),
+        (3, "PREPARE gone AS SELECT 1; BEGIN", "DEALLOCATE gone"),
+    ];
+    let ends = [
+        burst(2, &[execute("pb", 0), sync()]),
+        burst(4, &[query("SELECT name FROM pg_cursors")]),
+        burst(2, &[query("CLOSE pb")]),
+        burst(2, &[query("FETCH 1 FROM pb")]),
+    ];
+    for (count, start, control) in starts {
+        for end in &ends {
+            let run = [parse("", control), bind("pb", "", &[], 0), execute("pb", 0), sync()];
+            let script = [burst(count, &[query(start)]), burst(4, &run), end.clone()];
+            assert_eq!(play(&mut pair.freshet, &script), play(&mut pair.upstream, &script), "{control}");
+            assert_same(&pair.freshet.query("ROLLBACK"), &pair.upstream.query("ROLLBACK"));
+        }
+        for side in [&mut pair.freshet, &mut pair.upstream] {
+            side.query("DEALLOCATE ALL");
+        }
+    }
+}
