@@ -56,3 +56,13 @@ SELECT y FROM people GROUP BY y::int;
 -- relay: an error that upstream raises
 SELECT DISTINCT l FROM people ORDER BY l::text;
 SELECT y::int, e::varchar(40), l::text || 'x' FROM people ORDER BY id;
+-- relay: an array of a domain's values is of the domain, and literals beside it are checked
+SELECT id, ARRAY[e] @> '{m1@x}' FROM people ORDER BY id;
+-- relay: an array of a domain's values is of the domain, and literals beside it are checked
+SELECT array_agg(y ORDER BY id) @> '{1951}' FROM people;
+-- relay: an array of a domain's values is of the domain, and literals beside it are checked
+SELECT id FROM people WHERE ARRAY(SELECT s.e FROM people s) @> '{m1@x}' ORDER BY id;
+-- relay: another row's value is of the domain, and the default is checked
+SELECT id, lag(e, 1, 'm@x') OVER (ORDER BY id) FROM people ORDER BY id;
+SELECT array_agg(plain ORDER BY id) @> '{1951}', count(*) FROM people;
+SELECT e, array_agg(plain ORDER BY id) FROM people GROUP BY e ORDER BY e;

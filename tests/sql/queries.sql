@@ -205,6 +205,15 @@ SELECT count(*) FROM (SELECT DISTINCT ON (page) id FROM visits ORDER BY page, id
 SELECT team, boss, count(*), sum(salary) FROM people GROUP BY ROLLUP (team, boss) ORDER BY 1, 2, 3;
 SELECT team, boss, count(*), GROUPING(team, boss), GROUPING(boss) FROM people GROUP BY CUBE (team, boss) ORDER BY 4, 1, 2;
 SELECT team, count(*) FROM people GROUP BY GROUPING SETS ((team), ()) ORDER BY 1 NULLS LAST, 2;
+-- relay: a key that folds to a constant is one above the sets
+SELECT coalesce(100, team) AS k, count(*) FROM people GROUP BY ROLLUP (coalesce(100, team)) HAVING coalesce(100, team) IS NULL ORDER BY 1, 2;
+-- relay: a key that folds to a constant is one above the sets
+SELECT CASE WHEN 1 = 1 THEN 'a' ELSE team::text END AS k, count(*) FROM people GROUP BY ROLLUP (1) ORDER BY 1 DESC, 2;
+-- relay: a key that folds to a constant is one above the sets
+SELECT count(*) FROM people GROUP BY GROUPING SETS ((team > 1 OR true), ()) HAVING (team > 1 OR true) IS NOT NULL ORDER BY 1;
+SELECT coalesce(coalesce(team, 0)::text, 'all') AS k, count(*) FROM people GROUP BY ROLLUP (coalesce(team, 0)) ORDER BY 1, 2;
+SELECT CASE WHEN team > 1 THEN 'a' ELSE 'b' END AS k, count(*) FROM people GROUP BY ROLLUP (1) ORDER BY 1, 2;
+SELECT team + 1 AS k, count(*) FROM people GROUP BY CUBE (team + 1) ORDER BY 1, 2;
 SELECT team, boss, max(id) FROM people GROUP BY team, GROUPING SETS ((boss), ()) ORDER BY 1, 2, 3;
 SELECT team AS t, GROUPING(team) AS g, count(*) FROM people GROUP BY ROLLUP (t) HAVING count(*) > 1 ORDER BY g, t;
 SELECT count(*), sum(v) FROM nothing GROUP BY GROUPING SETS ((), (id)) ORDER BY 1;

@@ -196,6 +196,7 @@ impl Binder<'_> {
             extra.push(self.coerce(argument, *to, CastContext::Implicit)?);
         }
         if let (AggregateFunction::ArrayAgg, Some(argument)) = (chosen.function, &argument) {
+            self.kept_domains.push(argument.pg_type());
             self.check_element_collation(argument.expr_type.collation)?;
         }
         let inputs: Vec<&Typed> = argument.iter().chain(&extra).collect();

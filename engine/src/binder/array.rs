@@ -46,6 +46,7 @@ impl Binder<'_> {
             None if items.is_empty() => return Err(unsupported("empty array of no type")),
             None => {
                 let (items, expr_type, _) = self.unify(items)?;
+                self.kept_domains.push(expr_type.pg_type);
                 let no_array = || unsupported(format!("array of {}", expr_type.pg_type.name()));
                 (items, Element::of(expr_type.pg_type).ok_or_else(no_array)?, expr_type.typmod)
             }

@@ -2,6 +2,8 @@
 //! stand in the place of the whole CASE or COALESCE (clauses.c, eval_const_expressions_mutator), with a modifier of its own;
 //! which one does may change from one value of a literal or a parameter to the next. Columns of a query that are constants have
 //! been replaced by them before (prepjointree.c, pull_up_subqueries), and calls of functions in SQL by their bodies.
+//!
+//! A key of grouping sets that folds to a constant is one above them, too, in the sets that leave it out.
 
 use crate::binder::relation::any_column;
 use crate::binder::scope::Scope;
@@ -20,6 +22,24 @@ pub(super) fn check_modifier(expr: &BoundExpr, scope: &Scope) -> Bound<()> {
 pub(super) fn is_of_constants(expr: &BoundExpr, scope: &Scope) -> bool {
     let is_of_row = |index| !scope.columns().any(|column| column.index == index && column.is_constant);
     !any_column(expr, &is_of_row)
+}
+
+/// Whether folding may leave a constant in the place of an expression that has columns. Of literals as they are written, and of any
+/// values of parameters: a plan made for values takes them for constants. What is strict is NULL where an argument is
+/// (clauses.c, simplify_function).
+pub(super) fn may_be_left_constant(expr: &BoundExpr) -> bool {
+    let decides = |part: &BoundExpr| may_be_left_constant(part) && !is_value(part);
+    match expr {
+        BoundExpr::Column { .. } => false,
+        BoundExpr::Literal { .. } | BoundExpr::Parameter { .. } => true,
+        BoundExpr::And(parts) | BoundExpr::Or(parts) => parts.iter().any(may_be_left_constant),
+        BoundExpr::Case { branches, .. } => branches.iter().any(|(condition, _)| may_be_left_constant(condition)),
+        BoundExpr::Coalesce { arguments, .. } => arguments.first().is_none_or(may_be_left_constant),
+        _ => {
+            let parts = children(expr);
+            parts.iter().any(|part| decides(part)) || parts.iter().all(|part| may_be_left_constant(part))
+        }
+    }
 }
 
 /// Whether what a function in SQL has been replaced by hangs on folding, where its arguments have modifiers. The body was bound

@@ -57,7 +57,7 @@ use crate::catalog::functions::{
     length_coercion,
 };
 use crate::catalog::order::Order;
-use crate::catalog::{Catalog, Collation, RelationId};
+use crate::catalog::{Catalog, Collation, ColumnSchema, RelationId};
 use crate::reason::UpstreamReason;
 use crate::statement::Statement;
 use crate::statement::ast::{Exclusion, FrameUnit, SetOperation};
@@ -631,6 +631,9 @@ struct Binder<'a> {
     custom_settings: BTreeSet<Arc<str>>,
     /// A column of a domain is cast: an expression of its own, also where its value stays as it is.
     casts_domain: bool,
+    /// Types of which something is made that would be of a domain, if what it is made of is: an array, whose literals are read with the
+    /// domain's checks then, or another row's value beside a default.
+    kept_domains: Vec<PgType>,
     /// What the statement means hangs on which expressions are the same: it groups, or wants distinct rows.
     tells_same: bool,
     nodes: usize,
@@ -676,6 +679,7 @@ impl<'a> Binder<'a> {
             folds_settings: false,
             custom_settings: BTreeSet::new(),
             casts_domain: false,
+            kept_domains: Vec::new(),
             tells_same: false,
             nodes: 0,
             outer: Vec::new(),
@@ -690,6 +694,9 @@ impl<'a> Binder<'a> {
         let selected = self.query(query, query::Unknowns::BecomeText)?;
         if self.casts_domain && self.tells_same {
             return Err(unsupported("a cast of a domain's column beside GROUP BY or DISTINCT"));
+        }
+        if self.may_keep_domain() {
+            return Err(unsupported("an array, or a default of another row's value, beside a domain's column"));
         }
         let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
         // check_variable_parameters: every number up to the highest must have got a type.
@@ -733,6 +740,19 @@ impl<'a> Binder<'a> {
             zone_names: std::mem::take(&mut self.zone_names),
             definitions: self.definitions,
         })
+    }
+
+    /// One of the columns that are read is of a domain over such a type. Other than operators and functions of the type itself,
+    /// arrays and what is polymorphic keep the domain (parse_coerce.c, enforce_generic_type_consistency).
+    fn may_keep_domain(&self) -> bool {
+        let is_kept = |column: &ColumnSchema| {
+            column.is_of_domain() && column.pg_type.is_some_and(|base| self.kept_domains.contains(&base))
+        };
+        let has_one = |used: &TableUse| {
+            let schema = self.catalog.described(used.table);
+            schema.is_some_and(|schema| used.columns.iter().any(|column| is_kept(&schema.columns[*column])))
+        };
+        !self.kept_domains.is_empty() && self.tables.iter().any(has_one)
     }
 
     /// Notes a definition that the statement does not show: that it was read, and what may be names of zones in it.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::equated::is_any_equated;
 use crate::binder::expression::{Clause, Level};
-use crate::binder::folded::{check_modifier, is_of_constants};
+use crate::binder::folded::{check_modifier, is_of_constants, may_be_left_constant};
 use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
 use crate::binder::query::{RowLimits, Unknowns};
@@ -460,7 +460,8 @@ impl Binder<'_> {
             }
             None => vec![(0..grouping.len()).collect()],
         };
-        if sets.len() > 1 && is_any_equated(&expressions, &input, &self.commons) {
+        let is_any_folded = || expressions.iter().any(may_be_left_constant);
+        if sets.len() > 1 && (is_any_folded() || is_any_equated(&expressions, &input, &self.commons)) {
             return Err(unsupported("grouping sets by a constant or by what is equated"));
         }
         let shared = if sets.len() > 1 { self.shared(input)? } else { input };

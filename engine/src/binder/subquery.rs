@@ -66,6 +66,7 @@ impl Binder<'_> {
             return Err(UpstreamReason::UnknownColumn("subquery must return only one column".into()));
         };
         let item = column.expr_type;
+        self.kept_domains.push(item.pg_type);
         let no_array = || unsupported(format!("array of {}", item.pg_type.name()));
         let element = Element::of(item.pg_type).ok_or_else(no_array)?;
         self.check_element_collation(item.collation)?;

@@ -121,7 +121,8 @@ impl Binder<'_> {
                 if arguments.len() == 3 {
                     // anycompatible: the value and the default have one type.
                     let offset = arguments.remove(1);
-                    let (unified, _, _) = self.unify(arguments)?;
+                    let (unified, common, _) = self.unify(arguments)?;
+                    self.kept_domains.push(common.pg_type);
                     arguments = unified;
                     arguments.insert(1, offset);
                 }
