@@ -22,9 +22,9 @@ const SUITES: [Suite; 10] = [
     Suite { name: "throughput", minutes: 32, quick_seconds: 45, quick_only: None },
     Suite { name: "hits", minutes: 15, quick_seconds: 20, quick_only: None },
     Suite { name: "kv", minutes: 12, quick_seconds: 15, quick_only: None },
-    Suite { name: "freshness", minutes: 6, quick_seconds: 15, quick_only: None },
+    Suite { name: "freshness", minutes: 7, quick_seconds: 25, quick_only: None },
     Suite { name: "scale", minutes: 14, quick_seconds: 15, quick_only: None },
-    Suite { name: "tpch", minutes: 11, quick_seconds: 25, quick_only: None },
+    Suite { name: "tpch", minutes: 11, quick_seconds: 15, quick_only: None },
     Suite { name: "driver", minutes: 13, quick_seconds: 25, quick_only: None },
     Suite { name: "relay", minutes: 26, quick_seconds: 30, quick_only: Some(("select-prepared", 200)) },
 ];
