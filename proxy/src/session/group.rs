@@ -269,7 +269,7 @@ impl<A: Answerer> Session<A> {
             if control == Control::Deallocate && unit.form != Form::Prepare && !whole.is_of_one_statement {
                 return Ok(Decided::Relay(Relay::because(UpstreamReason::NotAQuery("DEALLOCATE among others"))));
             }
-            // It stays when it has been run, in a block that does (portalcmds.c, exec_execute_message), for who names it then.
+            // It stays when it has been run, in a block that does (postgres.c, exec_execute_message), for who names it then.
             let is_named = matches!(item, Item::Bind { bind, .. } if !bind.portal.is_empty());
             if is_named && !matches!(control, Control::Commit | Control::Rollback) {
                 let reason = UpstreamReason::NotAQuery("transaction control in a portal with a name");
