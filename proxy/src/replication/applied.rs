@@ -67,13 +67,18 @@ impl Applied {
         }
     }
 
-    /// Returns as soon as somebody waits, else after a while. Blocks the thread, which is the stream's own: an event loop that waits
-    /// is woken by every message that arrives, read or not.
-    pub(super) fn rest(&self) {
+    /// Returns as soon as somebody waits, else after a while. Then the thread's other tasks have their turn, also where there is more to
+    /// read at once.
+    pub(super) async fn rest(&self) {
+        self.block(REST);
+        tokio::task::yield_now().await;
+    }
+
+    /// False: nobody has come. An event loop that waits is woken by every message that arrives, read or not, so the whole thread is
+    /// blocked, which is the stream's: tasks beside it are late by as much.
+    fn block(&self, at_most: Duration) -> bool {
         let mut resting = self.resting.lock();
-        if self.attention() != Attention::Awaited as u8 {
-            self.hurry.wait_for(&mut resting, REST);
-        }
+        self.attention() == Attention::Awaited as u8 || !self.hurry.wait_for(&mut resting, at_most).timed_out()
     }
 
     fn attention(&self) -> u8 {
@@ -104,18 +109,23 @@ mod tests {
     #[test]
     fn a_rest_ends_when_somebody_waits() {
         let applied = Applied::new();
-        // Returns at once: somebody waits from the start.
-        applied.rest();
+        let long = Duration::from_secs(60);
+        assert!(applied.block(long), "somebody waits from the start");
         applied.attend(Attention::None);
-        applied.rest();
+        assert!(!applied.block(REST));
         std::thread::scope(|scope| {
-            let resting = scope.spawn(|| {
-                while applied.attention() != Attention::Awaited as u8 {
-                    applied.rest()
-                }
-            });
+            let resting = scope.spawn(|| applied.block(long));
             applied.attend(Attention::Awaited);
-            resting.join().expect("it ends");
+            assert!(resting.join().expect("it ends"), "not by itself");
         });
+    }
+
+    #[tokio::test]
+    async fn other_tasks_have_their_turn_after_each_rest() {
+        let applied = Applied::new();
+        applied.attend(Attention::None);
+        let other = tokio::spawn(async {});
+        applied.rest().await;
+        assert!(other.is_finished());
     }
 }

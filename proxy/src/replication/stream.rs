@@ -58,7 +58,7 @@ pub trait Sink {
     /// What was applied is about to be acknowledged.
     fn before_acknowledgement(&self) -> impl Future<Output = ()> + Send;
     /// Blocks for a little if there is no hurry: more is taken in one go then.
-    fn rest(&self);
+    fn rest(&self) -> impl Future<Output = ()> + Send;
 }
 
 /// A replication connection; [`Walsender::stream`] turns it into the stream.
@@ -177,7 +177,7 @@ impl Walsender {
                     receiver.reply_requested = false;
                     self.send_status(acknowledged, Ask::Nothing).await?;
                     if std::mem::take(&mut receiver.bytes) <= RESTED_BYTES_MAX {
-                        sink.rest();
+                        sink.rest().await;
                     }
                 }
                 tokio::select! {

@@ -798,10 +798,10 @@ impl Sink for Replication {
         self.shared.applied.show(self.shared.mirror.applied());
     }
 
-    fn rest(&self) {
+    async fn rest(&self) {
         // In mode `standby` commits wait.
         if self.shared.standby.is_none() {
-            self.shared.applied.rest();
+            self.shared.applied.rest().await;
         }
     }
 }
