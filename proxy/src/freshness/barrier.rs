@@ -202,7 +202,6 @@ async fn live(
         full_took: Duration::ZERO,
         least_took: Duration::MAX,
         last_sent: Instant::now(),
-        session_readers: shared.exposure.see_readers(),
         session_read_at: None,
         exposed_transactions: 0,
         configured_at: None,
@@ -244,7 +243,6 @@ struct Barrier {
     /// What any has taken at least.
     least_took: Duration,
     last_sent: Instant,
-    session_readers: u64,
     session_read_at: Option<Instant>,
     /// The count of applied transactions at the last exposure.
     exposed_transactions: u64,
@@ -385,9 +383,7 @@ impl Barrier {
     fn due(&mut self) -> Option<Scope> {
         let now = Instant::now();
         let exposure = &self.shared.exposure;
-        let readers = exposure.see_readers();
-        if readers != self.session_readers {
-            self.session_readers = readers;
+        if exposure.see_readers() {
             self.session_read_at = Some(now);
         }
         if now < self.not_before {

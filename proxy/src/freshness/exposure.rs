@@ -108,8 +108,7 @@ impl Exposure {
     /// Behind a mark.
     fn wake_barrier(&self) {
         let heed = self.heed.load(Ordering::SeqCst);
-        let has_new_readers = || self.readers() != self.readers_seen.load(Ordering::Relaxed);
-        if heed == Heed::Each as u8 || (heed == Heed::IfRead as u8 && has_new_readers()) {
+        if heed == Heed::Each as u8 || (heed == Heed::IfRead as u8 && self.has_new_readers()) {
             self.due.notify_one();
         }
     }
@@ -242,15 +241,14 @@ impl Exposure {
         self.marks.newest() > self.sent.load(Ordering::SeqCst)
     }
 
-    pub fn readers(&self) -> u64 {
-        self.readers.load(Ordering::Relaxed)
+    fn has_new_readers(&self) -> bool {
+        self.readers.load(Ordering::Relaxed) != self.readers_seen.load(Ordering::Relaxed)
     }
 
-    /// [`Self::readers`] as the barrier task sees them, and has taken notice of.
-    pub fn see_readers(&self) -> u64 {
-        let readers = self.readers();
-        self.readers_seen.store(readers, Ordering::Relaxed);
-        readers
+    /// For the barrier task: whether somebody has read since it was asked last.
+    pub fn see_readers(&self) -> bool {
+        let readers = self.readers.load(Ordering::Relaxed);
+        self.readers_seen.swap(readers, Ordering::Relaxed) != readers
     }
 
     /// Age of what is exposed.
@@ -343,7 +341,7 @@ mod tests {
         assert!(!is_woken(&table) && !is_woken(&rows), "nobody reads");
         exposure.look(1, &[], &Keys::default(), BarrierNumber(0), LAG);
         assert!(is_woken(&table) && is_woken(&rows), "somebody does");
-        assert_eq!(exposure.see_readers(), 1);
+        assert!(exposure.see_readers() && !exposure.see_readers());
         assert!(!is_woken(&table) && !is_woken(&rows), "and it is known");
         exposure.heed(Heed::Each);
         assert!(is_woken(&table) && is_woken(&rows));
