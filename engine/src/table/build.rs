@@ -115,10 +115,10 @@ pub(crate) struct ChunkBuilder {
 
 impl ChunkBuilder {
     pub(crate) fn new(schema: Arc<TableSchema>) -> Self {
-        Self::with_builders(schema, |_, column, pg_type| ColumnBuilder::new(pg_type, column.typmod))
+        Self::for_rows(schema, 0)
     }
 
-    /// For so many rows.
+    /// For so many rows; 0: it is not known how many.
     pub(crate) fn for_rows(schema: Arc<TableSchema>, rows: usize) -> Self {
         let rows = rows.min(CHUNK_ROWS);
         Self::with_builders(schema, |_, column, pg_type| ColumnBuilder::with_capacity(pg_type, column.typmod, rows))
