@@ -6,6 +6,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 use freshet_tests::client::{bind, execute, parse, sync};
@@ -82,12 +83,7 @@ pub(super) fn measure(
         let writers: Vec<_> = (0..WRITERS).map(writer).collect();
         let read = read(&mut reader, rows, began, Duration::from_secs_f64(seconds));
         stop.store(true, Ordering::Relaxed);
-        let mut commits = histogram();
-        for writer in writers {
-            let latencies = writer.join().map_err(|_| io::Error::other("a writer panicked"))??;
-            commits.add(&latencies).map_err(io::Error::other)?;
-        }
-        Ok::<_, io::Error>((commits, read?))
+        Ok::<_, io::Error>((joined(writers)?, read?))
     })?;
     let after = used();
     let memory_kb = followers.map(|(freshet, walsender)| [freshet, walsender].map(|id| memory_kb(id, "VmRSS")));
@@ -101,6 +97,22 @@ pub(super) fn measure(
         processor: between(before, after),
         memory_kb: memory_kb.unwrap_or_default(),
     })
+}
+
+/// The latencies of all writers, once they have ended.
+pub(super) fn joined(writers: Vec<ScopedJoinHandle<'_, io::Result<Histogram<u64>>>>) -> io::Result<Histogram<u64>> {
+    let mut all = histogram();
+    for writer in writers {
+        let latencies = writer.join().map_err(|_| io::Error::other("a writer panicked"))??;
+        all.add(&latencies).map_err(io::Error::other)?;
+    }
+    Ok(all)
+}
+
+/// The number of the last commit in a reply that is one row's.
+pub(super) fn number(reply: &[u8]) -> io::Result<u64> {
+    let text = first_row(reply).pop().flatten();
+    text.and_then(|text| text.parse().ok()).ok_or_else(|| io::Error::other("a reply without its row"))
 }
 
 /// When a writer's commit is due: writers take turns, so that they do not commit in bursts.
@@ -164,11 +176,7 @@ fn read(client: &mut Client, rows: &[Acknowledged], began: Instant, limit: Durat
         let reply = client.query(&messages[row])?;
         let answered = nanoseconds(began.elapsed());
         read.latency.saturating_record(answered - asked);
-        let found: u64 = first_row(reply)
-            .pop()
-            .flatten()
-            .and_then(|text| text.parse().ok())
-            .ok_or_else(|| io::Error::other("a reply without its row"))?;
+        let found = number(reply)?;
         if found < known {
             read.stale += 1;
             read.staleness.saturating_record(asked.saturating_sub(acknowledged.moment(found + 1).unwrap_or(asked)));

@@ -48,15 +48,20 @@ fn start_cluster(wal_level: &str) -> Cluster {
     // Writes are as durable as they are by default: what following adds is compared with a commit's whole cost.
     let cluster = Cluster::start(&["shared_buffers=256MB", "max_wal_size=4GB", "fsync=on", wal_level]);
     cluster.psql("postgres", &format!("CREATE DATABASE {DATABASE}"));
+    make_table(&cluster, "followed", WRITERS);
+    cluster
+}
+
+/// Rows that writers number their commits in, one each.
+fn make_table(cluster: &Cluster, name: &str, rows: usize) {
     cluster.psql(
         DATABASE,
         &format!(
-            "CREATE TABLE followed (id int PRIMARY KEY, commit bigint NOT NULL);
-             INSERT INTO followed SELECT n, 0 FROM generate_series(0, {}) n",
-            WRITERS - 1
+            "CREATE TABLE {name} (id int PRIMARY KEY, commit bigint NOT NULL);
+             INSERT INTO {name} SELECT n, 0 FROM generate_series(0, {}) n",
+            rows - 1
         ),
     );
-    cluster
 }
 
 /// Runs the suite and prints its table.

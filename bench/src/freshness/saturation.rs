@@ -15,13 +15,14 @@ use freshet_tests::cluster::Cluster;
 use hdrhistogram::Histogram;
 
 use crate::console::print;
-use crate::freshness::{DATABASE, Options, start_cluster};
+use crate::freshness::measure::{joined, number};
+use crate::freshness::{DATABASE, Options, make_table, start_cluster};
 use crate::load::{histogram, record};
 use crate::process::{Process, postmaster, used, used_since};
 use crate::results::{Better, Results};
 use crate::servers::{Server, address, settle, start_receiver, wait_until_mirrored};
 use crate::spread::{median, paired};
-use crate::wire::{Client, first_row, query_message};
+use crate::wire::{Client, query_message};
 
 pub(super) const SATURATION: &str = "saturation";
 const TABLE: &str = "public.pressed";
@@ -85,25 +86,12 @@ pub(super) fn run(options: &Options, log: &Path, results: &mut Results) -> io::R
 
 fn start_pressed() -> Cluster {
     let cluster = start_cluster("wal_level=logical");
-    cluster.psql(
-        DATABASE,
-        &format!(
-            "CREATE TABLE pressed (id int PRIMARY KEY, commit bigint NOT NULL);
-             INSERT INTO pressed SELECT n, 0 FROM generate_series(0, {}) n",
-            WRITERS - 1
-        ),
-    );
+    make_table(&cluster, "pressed", WRITERS);
     cluster
 }
 
 fn question(row: usize) -> String {
     format!("SELECT commit FROM pressed WHERE id = {row}")
-}
-
-/// The number in the reply to [`question`].
-fn number(reply: &[u8]) -> io::Result<u64> {
-    let text = first_row(reply).pop().flatten();
-    text.and_then(|text| text.parse().ok()).ok_or_else(|| io::Error::other("a reply without its row"))
 }
 
 fn one_turn(followed: &Followed<'_>, seconds: f64) -> io::Result<Turn> {
@@ -123,12 +111,7 @@ fn one_turn(followed: &Followed<'_>, seconds: f64) -> io::Result<Turn> {
         let writers: Vec<_> = rows.iter().enumerate().map(writer).collect();
         let reads = poll(&mut reader, followed, &rows, began + Duration::from_secs_f64(seconds));
         stop.store(true, Ordering::Relaxed);
-        let mut commits = histogram();
-        for writer in writers {
-            let latencies = writer.join().map_err(|_| io::Error::other("a writer panicked"))??;
-            commits.add(&latencies).map_err(io::Error::other)?;
-        }
-        Ok::<_, io::Error>((commits, reads?))
+        Ok::<_, io::Error>((joined(writers)?, reads?))
     })?;
     let seconds = began.elapsed().as_secs_f64();
     Ok(Turn { commits, seconds, reads, processor: used_since(before, Some(followed.follower.id), Some(postmaster)) })
