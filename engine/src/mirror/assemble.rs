@@ -108,7 +108,7 @@ struct Pending {
     xid: u32,
     commit_lsn: Lsn,
     tables: Vec<TableChanges>,
-    /// Where in `tables` each is: a transaction may change thousands of partitions in turn.
+    /// Where in `tables` each is, once there are many: a transaction may change thousands of partitions in turn.
     places: HashMap<RelationId, usize>,
     messages: Vec<Box<str>>,
     described: Vec<RelationId>,
@@ -118,6 +118,8 @@ struct Pending {
 /// Prefixes kept of one transaction; an application may use any. That of freshet's event trigger is kept besides.
 const MESSAGES_MAX: usize = 64;
 const OF_TRIGGER: &str = "freshet.ddl";
+/// So many tables are gone through faster than a map is made.
+const FEW_TABLES: usize = 8;
 /// Spans are 32 bits wide.
 const TABLE_BYTES_MAX: usize = u32::MAX as usize;
 
@@ -272,7 +274,7 @@ impl Pending {
         let relation = RelationId(relation);
         let place = match self.tables.last() {
             Some(table) if table.relation == relation => self.tables.len() - 1,
-            _ => *self.places.entry(relation).or_insert(self.tables.len()),
+            _ => self.place(relation),
         };
         if place == self.tables.len() {
             self.tables.push(TableChanges {
@@ -284,6 +286,18 @@ impl Pending {
             });
         }
         &mut self.tables[place]
+    }
+
+    /// Where the table is, or goes: behind the others.
+    fn place(&mut self, relation: RelationId) -> usize {
+        let end = self.tables.len();
+        if end < FEW_TABLES {
+            return self.tables.iter().position(|table| table.relation == relation).unwrap_or(end);
+        }
+        if self.places.is_empty() {
+            self.places = self.tables.iter().enumerate().map(|(place, table)| (table.relation, place)).collect();
+        }
+        *self.places.entry(relation).or_insert(end)
     }
 
     /// Counts `bytes` more; over the limit, drops the largest table's rows.

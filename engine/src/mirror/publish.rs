@@ -2,7 +2,8 @@
 //!
 //! One writer (replication) applies transactions in commit order; many readers ask for the tables as one
 //! `pg_current_snapshot()` sees them. Commit order is not visibility order, so each table keeps a history: its oldest
-//! version that any later reader may need, then one version per applied transaction. A reader gets the version after
+//! version that any later reader may need, then one version per applied transaction, or for several small ones that nobody has read
+//! between (see [`waiting`]). A reader gets the version after
 //! the leading transactions that it sees; if it also sees a later one, there is no such version and it is told so.
 //!
 //! First copy: changes are kept from [`Mirror::start_copy`] on; [`Mirror::finish_copy`] applies those that the copy's
@@ -19,6 +20,8 @@
 
 mod catch_up;
 mod status;
+mod step;
+mod waiting;
 
 use std::collections::HashMap;
 use std::collections::VecDeque;
@@ -28,18 +31,20 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::{Mutex, RwLock};
 
-use super::apply::{PoisonReason, delta_of};
-use super::assemble::{Binding, RelationLayout, TableChanges, UpstreamTransaction};
+use super::apply::PoisonReason;
+use super::assemble::{TableChanges, UpstreamTransaction};
 use crate::catalog::{Catalog, RelationId, ReplicaIdentity, TableSchema};
 use crate::change_log::{ChangeLog, ChangeLogLimits, RowChanges};
 use crate::planted::{Bug, is_planted};
 use crate::reason::UpstreamReason;
 use crate::snapshot::{Snapshot, VisibilitySnapshot};
 use crate::table::key_changes::KeyChanges;
-use crate::table::{Generation, TableDelta, TableVersion};
+use crate::table::{Generation, TableVersion};
 use crate::types::Lsn;
 use catch_up::CatchUp;
 pub use status::TableStatus;
+use step::{Bindings, Outcome, Tip};
+use waiting::{UNCOUNTED_BYTES, Waited, Waiting};
 
 /// What the mirror may use.
 #[derive(Clone, Debug)]
@@ -118,6 +123,7 @@ pub struct Freed {
     tables: Vec<Table>,
     rows: Vec<Arc<TableVersion>>,
     kept: Vec<CopyBuffer>,
+    waited: Vec<Arc<Waited>>,
 }
 
 #[derive(Default)]
@@ -129,23 +135,14 @@ struct Writer {
     bindings: Bindings,
     /// The last generation of every table ever mirrored: a new copy must not repeat one.
     generations: HashMap<RelationId, Generation>,
+    /// What has come to wait since the memory cap was looked at.
+    uncounted: usize,
 }
 
 struct CopyBuffer {
     id: CopyId,
     transactions: Vec<(Stamp, TableChanges)>,
     bytes: usize,
-}
-
-/// How the layouts of tables meet their schemas.
-#[derive(Default)]
-struct Bindings(HashMap<RelationId, KnownBinding>);
-
-/// A layout already matched with a schema; both are compared by address.
-struct KnownBinding {
-    layout: Arc<RelationLayout>,
-    schema: Arc<TableSchema>,
-    binding: Arc<Binding>,
 }
 
 #[derive(Default)]
@@ -164,7 +161,10 @@ struct Table {
     floor: Arc<VisibilitySnapshot>,
     /// Oldest first; the first one's transactions are all seen under `floor`. Empty unless mirrored or tracked.
     history: VecDeque<Version>,
+    /// Behind the newest version.
+    waiting: Waiting,
     handover: Option<Handover>,
+    /// With what waits.
     generation: Generation,
     change_log: ChangeLog,
     /// Of the newest version, when it was made or last counted.
@@ -172,7 +172,7 @@ struct Table {
     bytes_once: usize,
 }
 
-/// A table after some transactions that came after the version before it (mostly one).
+/// A table after some transactions that came after the version before it.
 struct Version {
     xids: Vec<u32>,
     generation: Generation,
@@ -184,21 +184,6 @@ struct Version {
 struct Stamp {
     xid: u32,
     commit_lsn: Lsn,
-}
-
-/// Where a table stands: what the next transaction is applied to.
-struct Tip {
-    schema: Arc<TableSchema>,
-    generation: Generation,
-    handover: Option<Handover>,
-    /// None: no versions (being copied, poisoned). Some(None): tracked.
-    rows: Option<Option<Arc<TableVersion>>>,
-}
-
-/// What a transaction makes of a table.
-enum Outcome {
-    Version { version: Version, logged: Option<RowChanges>, bytes: usize },
-    Poison(PoisonReason),
 }
 
 /// Transactions that a first copy contains: those with a commit LSN below `insert_lsn` that `copied_at` sees.
@@ -325,13 +310,15 @@ impl Mirror {
             return;
         }
         let stamp = Stamp { xid: transaction.xid, commit_lsn: transaction.commit_lsn };
-        let mut made = Vec::new();
+        let (mut made, mut freed) = (Vec::new(), Freed::default());
         for changes in transaction.tables {
-            made.extend(self.make(&mut writer, stamp, changes));
+            made.extend(self.make(&mut writer, stamp, changes, &mut freed));
         }
-        let has_changes = !made.is_empty();
-        let mut freed = self.publish(made, Some(transaction.end_lsn));
-        if has_changes {
+        writer.uncounted += made.iter().map(|(_, outcome)| outcome.uncounted()).sum::<usize>();
+        let is_due = writer.uncounted > UNCOUNTED_BYTES;
+        freed.add(self.publish(made, Some(transaction.end_lsn)));
+        if is_due {
+            writer.uncounted = 0;
             freed.add(self.demote_over_cap());
         }
         drop(writer);
@@ -360,10 +347,11 @@ impl Mirror {
         relations: &[RelationId],
         catalog: &Arc<Catalog>,
     ) -> Result<Snapshot, UpstreamReason> {
-        let published = self.published.read();
-        if published.applied < required {
+        if self.applied() < required {
             return Err(UpstreamReason::MirrorBehind("the stream has not arrived there".into()));
         }
+        drop(self.settle_for(visible, relations));
+        let published = self.published.read();
         let mut tables = HashMap::with_capacity(relations.len());
         let mut tracked = HashMap::new();
         for relation in relations {
@@ -389,7 +377,8 @@ impl Mirror {
         let published = self.published.read();
         let mut tables = relations.iter().filter(|relation| !snapshot.catalog.is_derived(**relation));
         tables.all(|relation| {
-            let newest = published.tables.get(relation).and_then(|table| table.history.back());
+            let table = published.tables.get(relation).filter(|table| table.waiting.is_empty());
+            let newest = table.and_then(|table| table.history.back());
             newest.is_some_and(|newest| match (&newest.rows, snapshot.tables.get(relation)) {
                 (Some(newest), Some(shown)) => Arc::ptr_eq(newest, shown),
                 (None, None) => snapshot.tracked.get(relation) == Some(&newest.generation),
@@ -416,7 +405,10 @@ impl Mirror {
     /// Whether transactions have been applied that `visible` does not see.
     pub fn pending_after(&self, visible: &VisibilitySnapshot) -> bool {
         let published = self.published.read();
-        published.tables.values().any(|table| table.history.iter().any(|version| !version.is_seen_by(visible)))
+        let has_unseen = |table: &Table| {
+            !table.waiting.is_all_seen_by(visible) || table.history.iter().any(|version| !version.is_seen_by(visible))
+        };
+        published.tables.values().any(has_unseen)
     }
 
     /// Forgets versions that no reader needs any more, once every later reader sees what `visible` sees. A reader with
@@ -596,7 +588,13 @@ impl Mirror {
     }
 
     /// What one transaction makes of one table; None if the changes do not concern it (any more).
-    fn make(&self, writer: &mut Writer, stamp: Stamp, changes: TableChanges) -> Option<(RelationId, Outcome)> {
+    fn make(
+        &self,
+        writer: &mut Writer,
+        stamp: Stamp,
+        changes: TableChanges,
+        freed: &mut Freed,
+    ) -> Option<(RelationId, Outcome)> {
         let relation = changes.relation;
         if let Some(buffer) = writer.buffers.get_mut(&relation) {
             let given_up = buffer.keep(stamp, changes, self.room_to_keep(buffer.bytes));
@@ -606,9 +604,7 @@ impl Mirror {
             self.note_buffered(writer);
             return given_up.map(|why| (relation, Outcome::Poison(why)));
         }
-        let tip = self.published.read().tables.get(&relation)?.tip();
-        let outcome = writer.step(tip, stamp, &changes, self.limits.change_log)?;
-        Some((relation, outcome))
+        Some((relation, self.make_of_known(writer, stamp, changes, freed)?))
     }
 
     /// Puts what one transaction made in place, all at once.
@@ -648,10 +644,11 @@ impl Freed {
         self.tables.extend(other.tables);
         self.rows.extend(other.rows);
         self.kept.extend(other.kept);
+        self.waited.extend(other.waited);
     }
 
     pub fn is_empty(&self) -> bool {
-        self.tables.is_empty() && self.rows.is_empty() && self.kept.is_empty()
+        self.tables.is_empty() && self.rows.is_empty() && self.kept.is_empty() && self.waited.is_empty()
     }
 }
 
@@ -675,93 +672,10 @@ fn admit(schema: &TableSchema) -> Result<(), UpstreamReason> {
     }
 }
 
-/// The row images of a change, unless it is too large to be of use.
-fn logged(delta: &TableDelta, generation: Generation, limits: ChangeLogLimits) -> Option<RowChanges> {
-    let is_kept = delta.changed_rows() <= limits.rows_max && delta.changed_bytes() <= limits.bytes_max;
-    (!delta.is_truncated() && is_kept).then(|| RowChanges {
-        generation,
-        old: delta.deleted_rows(),
-        new: delta.inserted().to_vec(),
-    })
-}
-
 impl Writer {
     /// The copy is the one whose changes are kept.
     fn is_begun(&self, copy: CopyId) -> bool {
         self.buffers.get(&copy.relation).is_some_and(|buffer| buffer.id == copy)
-    }
-
-    /// One transaction applied to one table; None if it does not concern it.
-    fn step(&mut self, tip: Tip, stamp: Stamp, changes: &TableChanges, limits: ChangeLogLimits) -> Option<Outcome> {
-        let (relation, generation) = (tip.schema.id, tip.generation.next(stamp.commit_lsn));
-        let outcome = step(&mut self.bindings, tip, stamp, changes, limits)?;
-        self.generations.insert(relation, generation);
-        Some(outcome)
-    }
-}
-
-/// See [`Writer::step`].
-fn step(
-    bindings: &mut Bindings,
-    tip: Tip,
-    stamp: Stamp,
-    changes: &TableChanges,
-    limits: ChangeLogLimits,
-) -> Option<Outcome> {
-    if tip.handover.as_ref().is_some_and(|handover| handover.contains(stamp)) {
-        return None;
-    }
-    let generation = tip.generation.next(stamp.commit_lsn);
-    let xids = vec![stamp.xid];
-    Some(match tip.rows? {
-        None => {
-            let version = Version { xids, generation, rows: None };
-            Outcome::Version { version, logged: None, bytes: 0 }
-        }
-        Some(head) => match bindings.delta(&tip.schema, &head, &[changes]) {
-            Err(why) => Outcome::Poison(why),
-            Ok(delta) if delta.is_empty() => return None,
-            Ok(delta) => {
-                let logged = logged(&delta, generation, limits);
-                // Before anybody can read the version.
-                let changed = logged.as_ref().map(|changes| [&changes.old[..], &changes.new[..]]);
-                head.key_changes.iter().for_each(|changes| changes.enter(generation, changed));
-                let rows = Arc::new(delta.apply(generation));
-                let bytes = rows.bytes();
-                Outcome::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes }
-            }
-        },
-    })
-}
-
-impl Bindings {
-    /// What these transactions, all of one layout, change in the rows of `head`.
-    fn delta(
-        &mut self,
-        schema: &Arc<TableSchema>,
-        head: &Arc<TableVersion>,
-        transactions: &[&TableChanges],
-    ) -> Result<TableDelta, PoisonReason> {
-        let Some(layout) = transactions.iter().find_map(|changes| changes.layout.as_ref()) else {
-            // Only truncated: no tuple needs a layout.
-            return delta_of(head, &Binding { columns: Vec::new(), key: Vec::new() }, transactions);
-        };
-        let binding = match self.0.get(&schema.id) {
-            Some(known) if Arc::ptr_eq(&known.layout, layout) && Arc::ptr_eq(&known.schema, schema) => {
-                Arc::clone(&known.binding)
-            }
-            _ => {
-                let binding = Arc::new(layout.bind(schema)?);
-                let known = KnownBinding {
-                    layout: Arc::clone(layout),
-                    schema: Arc::clone(schema),
-                    binding: Arc::clone(&binding),
-                };
-                self.0.insert(schema.id, known);
-                binding
-            }
-        };
-        delta_of(head, &binding, transactions)
     }
 }
 
@@ -810,7 +724,7 @@ impl Published {
     }
 
     fn bytes(&self) -> usize {
-        self.tables.values().map(|table| table.bytes + table.change_log.bytes()).sum()
+        self.tables.values().map(|table| table.bytes + table.waiting.bytes() + table.change_log.bytes()).sum()
     }
 
     /// The mirrored table with the fewest reads per byte; of equal ones the largest.
@@ -832,6 +746,7 @@ impl Table {
             state: TableState::Copying,
             floor: Arc::default(),
             history: VecDeque::new(),
+            waiting: Waiting::default(),
             handover: None,
             generation,
             change_log: ChangeLog::new(change_log, generation),
@@ -864,7 +779,7 @@ impl Table {
         }
         let seen = self.history.iter().skip(1).take_while(|version| version.is_seen_by(visible)).count();
         let mut later = self.history.iter().skip(1 + seen);
-        if later.any(|version| version.is_touched_by(visible)) {
+        if later.any(|version| version.is_touched_by(visible)) || self.waiting.is_touched_by(visible) {
             return Err(UpstreamReason::NotAPrefix);
         }
         self.history.get(seen).ok_or(UpstreamReason::NotAPrefix)
@@ -904,6 +819,11 @@ impl Table {
     fn take(&mut self, outcome: Outcome, versions_max: usize) -> Vec<Version> {
         match outcome {
             Outcome::Poison(why) => self.poison(why),
+            Outcome::Waits(waited) => {
+                self.generation = waited.generation;
+                self.waiting.push(waited);
+                Vec::new()
+            }
             Outcome::Version { version, logged, bytes } => {
                 self.bytes = bytes;
                 self.push(version, logged, versions_max)
@@ -913,7 +833,7 @@ impl Table {
 
     /// Appends a version; returns those that it displaces.
     fn push(&mut self, version: Version, logged: Option<RowChanges>, versions_max: usize) -> Vec<Version> {
-        self.generation = version.generation;
+        self.generation = self.generation.max(version.generation);
         match logged {
             Some(changes) => self.change_log.push(changes),
             None => self.change_log.skip_to(version.generation),
@@ -937,6 +857,7 @@ impl Table {
     fn poison(&mut self, why: PoisonReason) -> Vec<Version> {
         self.state = TableState::Poisoned(why);
         self.bytes = 0;
+        self.waiting.clear();
         self.change_log.skip_to(self.generation);
         self.history.drain(..).collect()
     }
@@ -948,7 +869,9 @@ impl Table {
         self.state = TableState::Tracked(why);
         self.bytes_once = std::mem::take(&mut self.bytes);
         self.change_log.skip_to(self.generation);
-        self.history.iter_mut().filter_map(|version| version.rows.take()).collect()
+        let rows = self.history.iter_mut().filter_map(|version| version.rows.take()).collect();
+        self.history.extend(std::mem::take(&mut self.waiting).into_tracked());
+        rows
     }
 }
 

@@ -2,11 +2,15 @@
 //! version that a reader can ask for is compared with a plain list of rows.
 
 mod catch_up;
+mod model;
+mod waiting;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use proptest::prelude::*;
+
+use model::{Op, any_op, perform, sorted};
 
 use super::encoder;
 use super::pgoutput::Cell;
@@ -237,183 +241,10 @@ fn stream(schema: &TableSchema) -> Stream<'_> {
     Stream { schema, messages: Vec::new() }
 }
 
-// ---- random transactions against a model --------------------------------------------------------------------------
-
-#[derive(Clone, Debug)]
-enum Op {
-    Insert {
-        id: i32,
-        kind: i32,
-        note: Option<String>,
-    },
-    /// `pick`: position among the rows, modulo. `rekey`: the identity changes to this id where it is free.
-    Update {
-        pick: usize,
-        kind: i32,
-        note: Option<String>,
-        rekey: Option<i32>,
-        note_is_unchanged: bool,
-    },
-    Delete {
-        pick: usize,
-    },
-    Truncate,
-}
-
-fn any_note() -> impl Strategy<Value = Option<String>> {
-    proptest::option::weighted(0.8, prop_oneof![Just("a".to_string()), Just("bb".to_string()), "[xyzä]{0,12}"])
-}
-
-fn any_op() -> impl Strategy<Value = Op> {
-    prop_oneof![
-        8 => (0..40i32, 0..3i32, any_note()).prop_map(|(id, kind, note)| Op::Insert { id, kind, note }),
-        8 => (any::<usize>(), 0..3i32, any_note(), proptest::option::weighted(0.3, 0..40i32), any::<bool>())
-            .prop_map(|(pick, kind, note, rekey, note_is_unchanged)| Op::Update {
-                pick, kind, note, rekey, note_is_unchanged,
-            }),
-        5 => any::<usize>().prop_map(|pick| Op::Delete { pick }),
-        1 => Just(Op::Truncate),
-    ]
-}
-
-/// Performs an operation on the model and writes it to the stream; one that PostgreSQL would refuse is left out.
-fn perform(op: &Op, model: &mut Vec<Row>, stream: &mut Stream<'_>) {
-    let is_free = |model: &[Row], stream: &Stream<'_>, row: &Row, except: Option<usize>| {
-        stream.schema.identity == ReplicaIdentity::Full
-            || !model.iter().enumerate().any(|(at, other)| Some(at) != except && stream.key(other) == stream.key(row))
-    };
-    match op {
-        Op::Insert { id, kind, note } => {
-            let row = Row { id: *id, kind: *kind, note: note.clone() };
-            if is_free(model, stream, &row, None) {
-                stream.insert(&row);
-                model.push(row);
-            }
-        }
-        Op::Update { pick, kind, note, rekey, note_is_unchanged } if !model.is_empty() => {
-            let at = pick % model.len();
-            let old = model[at].clone();
-            let note = if *note_is_unchanged { old.note.clone() } else { note.clone() };
-            // NULLs are never out of line.
-            let is_sent = !*note_is_unchanged || note.is_none();
-            let new = Row { id: rekey.unwrap_or(old.id), kind: *kind, note };
-            if is_free(model, stream, &new, Some(at)) {
-                stream.update(&old, &new, !is_sent);
-                model[at] = new;
-            }
-        }
-        Op::Delete { pick } if !model.is_empty() => {
-            let old = model.remove(pick % model.len());
-            stream.delete(&old);
-        }
-        Op::Truncate => {
-            stream.truncate();
-            model.clear();
-        }
-        Op::Update { .. } | Op::Delete { .. } => {}
-    }
-}
-
-fn sorted(rows: &[Row]) -> Vec<Row> {
-    let mut rows = rows.to_vec();
-    rows.sort();
-    rows
-}
-
-fn check_against_model(identity: ReplicaIdentity, transactions: &[Vec<Op>]) -> Result<(), TestCaseError> {
-    let schema = schema(7, identity);
-    let mut model: Vec<Row> = (0..20).map(|id| Row { id, kind: id % 3, note: Some(format!("copied {id}")) }).collect();
-    let (mirror, mut assembler) = mirror_of(&schema, &model);
-    let mut expected = vec![(Generation(Lsn(1000)), sorted(&model))];
-    for (number, ops) in transactions.iter().enumerate() {
-        let (xid, lsn) = (100 + number as u32, 2000 + 100 * number as u64);
-        let before = model.clone();
-        let mut stream = stream(&schema);
-        for op in ops {
-            perform(op, &mut model, &mut stream);
-        }
-        mirror.apply(transaction(&mut assembler, xid, lsn, &stream.messages));
-        prop_assert_eq!(mirror.state(schema.id), Some(TableState::Mirrored));
-        let last = expected.last().expect("the copy").0;
-        // Without a net change the generation may stay.
-        let now = mirror.statuses()[0].generation;
-        prop_assert!(now == Generation(Lsn(lsn)) || (now == last && sorted(&before) == sorted(&model)));
-        check_log(&mirror, &schema, last, now, &before, &model)?;
-        expected.push((now, sorted(&model)));
-    }
-    for (number, (generation, rows_then)) in expected.iter().enumerate() {
-        let version = table(&mirror, &seen(100 + number as u64, &[]), 7).expect("kept");
-        prop_assert_eq!(version.generation, *generation);
-        prop_assert_eq!(&rows(&version), rows_then);
-        for id in -1..41 {
-            let found = version.find(&[0], &[Value::Int4(id)]);
-            prop_assert_eq!(found.len(), rows_then.iter().filter(|row| row.id == id).count());
-        }
-    }
-    // The head survives the retirement of everything else.
-    let all = seen(100 + transactions.len() as u64, &[]);
-    mirror.retire(&all);
-    prop_assert_eq!(mirror.statuses()[0].versions, 1);
-    prop_assert_eq!(rows(&table(&mirror, &all, 7).expect("the head")), sorted(&model));
-    Ok(())
-}
-
-/// The log's images lead from the rows before to the rows after.
-fn check_log(
-    mirror: &Mirror,
-    schema: &Arc<TableSchema>,
-    after: Generation,
-    through: Generation,
-    before: &[Row],
-    now: &[Row],
-) -> Result<(), TestCaseError> {
-    let Some(changes) = mirror.changes_between(schema.id, after, through) else { return Ok(()) };
-    let mut counts: BTreeMap<Row, i64> = BTreeMap::new();
-    let images = |chunks: &[Arc<crate::table::Chunk>]| {
-        let generation = Generation::default();
-        rows(&TableVersion::from_chunks(Arc::clone(schema), chunks.iter().cloned(), generation))
-    };
-    for row in before {
-        *counts.entry(row.clone()).or_default() += 1;
-    }
-    for change in changes {
-        for row in images(&change.old) {
-            *counts.entry(row).or_default() -= 1;
-        }
-        for row in images(&change.new) {
-            *counts.entry(row).or_default() += 1;
-        }
-    }
-    for row in now {
-        *counts.entry(row.clone()).or_default() -= 1;
-    }
-    prop_assert!(counts.values().all(|count| *count == 0), "left over: {counts:?}");
-    Ok(())
-}
+// ---- random visibility ---------------------------------------------------------------------------------------------
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(96))]
-
-    #[test]
-    fn every_version_has_the_models_rows_by_key(
-        transactions in proptest::collection::vec(proptest::collection::vec(any_op(), 1..14), 1..16),
-    ) {
-        check_against_model(by_id(), &transactions)?;
-    }
-
-    #[test]
-    fn every_version_has_the_models_rows_by_a_key_of_two_columns(
-        transactions in proptest::collection::vec(proptest::collection::vec(any_op(), 1..14), 1..16),
-    ) {
-        check_against_model(by_kind_and_id(), &transactions)?;
-    }
-
-    #[test]
-    fn every_version_has_the_models_rows_under_full_identity(
-        transactions in proptest::collection::vec(proptest::collection::vec(any_op(), 1..14), 1..16),
-    ) {
-        check_against_model(ReplicaIdentity::Full, &transactions)?;
-    }
 
     /// A snapshot is either exactly the transactions that are visible, per table, or refused; and refused only where
     /// they are no prefix of those applied to a table in use.
@@ -894,6 +725,23 @@ fn a_stream_out_of_order_is_an_error() {
     );
     assert_eq!(assembler.push_bytes(&encoder::begin(Lsn(6), 2)).map(|_| ()), Err(AssembleError::NestedTransaction));
     assert_eq!(assembler.push_bytes(&encoder::commit(Lsn(6), Lsn(7))).map(|_| ()), Err(AssembleError::WrongCommit));
+}
+
+#[test]
+fn a_transaction_may_change_many_tables_in_turn() {
+    let mut assembler = Assembler::new(1 << 20);
+    let schemas: Vec<_> = (1..=20).map(|oid| schema(oid, by_id())).collect();
+    let mut messages: Vec<Vec<u8>> = schemas.iter().map(|schema| describe(schema)).collect();
+    for id in 0..3 {
+        for schema in &schemas {
+            let mut changes = stream(schema);
+            changes.insert(&row(id, "in turn"));
+            messages.append(&mut changes.messages);
+        }
+    }
+    let made = transaction(&mut assembler, 100, 2000, &messages);
+    assert_eq!(made.tables.iter().map(|table| table.relation.0).collect::<Vec<_>>(), (1..=20).collect::<Vec<_>>());
+    assert!(made.tables.iter().all(|table| table.changes.len() == 3));
 }
 
 #[test]

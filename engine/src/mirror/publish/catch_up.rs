@@ -13,7 +13,8 @@
 
 use std::sync::Arc;
 
-use super::{Bindings, CopyBuffer, MirrorLimits, Stamp, Table, TrackedBecause, Version, step};
+use super::step::{Bindings, step};
+use super::{CopyBuffer, MirrorLimits, Stamp, Table, TrackedBecause, Version};
 use crate::change_log::ChangeLogLimits;
 use crate::mirror::assemble::TableChanges;
 use crate::snapshot::VisibilitySnapshot;
