@@ -128,6 +128,15 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
             "SELECT id FROM fa WHERE (k = NULL AND id = 4) OR (k IN (11, 12, 13, 14, 15, 16, 17, 18) AND 10 / g > 1)",
             "SELECT id FROM fa WHERE NOT (k NOT IN (11, 12, 13, 14, 15, 16, 17, 18) OR 10 / g <= 1)",
             "SELECT id FROM fa WHERE NOT (NOT (s || 'x' || 'y' || 'z' = 'q' AND 10 / g > 1))",
+            // What is said of a side that the conditions keep is computed for all its rows.
+            "SELECT count(*) FROM fa a FULL JOIN fb b ON a.s = b.name WHERE 10 / a.g >= 0 AND b.id > 0",
+            "SELECT count(*) FROM fb b FULL JOIN fa a ON a.s = b.name WHERE b.id > 0 AND 10 / a.g >= 0",
+            "SELECT count(*) FROM fa a FULL JOIN fb b ON a.s = b.name WHERE 10 / b.g < 0 AND coalesce(a.id, 0) > 0",
+            "SELECT count(*) FROM fa a FULL JOIN fb b ON a.s = b.name WHERE 10 / a.g > 0 AND coalesce(b.id, 0) > 7",
+            // A correlated IN is asked of each row that there is; groups beside outer columns say nothing of the outer rows.
+            "SELECT fc.id FROM fc WHERE fc.g IN (SELECT fb.id FROM fb WHERE fb.id = fc.id AND fb.g < 5) AND 10 / fc.g > 0",
+            "SELECT fa.id, l.n FROM fa LEFT JOIN LATERAL (SELECT count(*) n, fa.id g FROM fb WHERE fb.g = fa.id) l ON true WHERE 10 / fa.g > -1 AND l.g = 6",
+            "SELECT fa.id, l.n FROM fa, LATERAL (SELECT 10 / min(fb.g) n, fa.id g FROM fb WHERE fb.id = fa.id) l WHERE l.g > 2",
         ]
         .map(str::to_owned),
     );
@@ -145,6 +154,11 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
         "SELECT id, unnest(ARRAY[g, k]) AS u, 10 / g AS q FROM fa WHERE g <> 0 AND k < 5 ORDER BY q DESC, id, u",
         "SELECT generate_series(1, g) AS n, 10 / g, id * 2, s || 'x' FROM fa WHERE id BETWEEN 2 AND 4 ORDER BY id, n LIMIT 4",
         "SELECT fa.id, (SELECT max(fc.g) FROM fc WHERE fc.fa = fa.id) FROM fa ORDER BY fa.s, fa.id LIMIT 2 OFFSET 1",
+        "SELECT a.id, b.id FROM fa a FULL JOIN fb b ON a.id = b.id + 3 WHERE a.id > 1 AND 10 / a.id > 1 ORDER BY 1, 2",
+        "SELECT a.id, b.id FROM fa a FULL JOIN fb b ON a.id = b.id + 3 WHERE b.id > 1 AND 10 / b.id > 1 ORDER BY 2, 1",
+        "SELECT a.id, b.id FROM fa a FULL JOIN fb b ON a.id = b.id + 3 WHERE 10 / b.id > 1 AND a.id < 6 ORDER BY 2, 1",
+        "SELECT a.id, b.id FROM fa a FULL JOIN fb b ON a.id = b.id + 3 WHERE coalesce(a.id, b.id) > 2 ORDER BY 1, 2",
+        "SELECT fc.id FROM fc WHERE fc.g IN (SELECT fb.id FROM fb WHERE fb.id < fc.id AND fb.g < 5) AND 10 / fc.id > 0 ORDER BY 1",
         "SELECT fa.id, x.id FROM fa LEFT JOIN LATERAL (SELECT fc.id FROM fc WHERE fc.fa = fa.k ORDER BY fc.id LIMIT 1) x ON true ORDER BY fa.id LIMIT 3 OFFSET 2",
     ] {
         let (route, reason) = both.routed("nothing", sql);

@@ -38,7 +38,15 @@ pub(super) const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, 
 
 impl Binder<'_> {
     /// The rows of `left` that a Semi or Anti keeps.
-    pub(super) fn matched(&mut self, left: BoundRelation, subquery: Subquery, kind: MatchKind) -> Bound<BoundRelation> {
+    pub(super) fn matched(
+        &mut self,
+        left: BoundRelation,
+        mut subquery: Subquery,
+        kind: MatchKind,
+    ) -> Bound<BoundRelation> {
+        let is_tied = matches!(subquery.kind, Asked::In(_))
+            && subquery.relation.any_expression(&|expr| mentions(expr, subquery.level));
+        let kind = if kind == MatchKind::Semi && is_tied { MatchKind::SemiOfEach } else { kind };
         let (asked, conditions, test) = self.asked_beside(left, subquery)?;
         let condition = all_of(conditions.into_iter().chain(test).collect());
         let (left, right) = asked;
@@ -132,6 +140,10 @@ impl Binder<'_> {
             Ok((input, aggregates)) => {
                 let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level, JoinKind::PerRow)?;
                 let (columns, guards) = rewrapped(columns, wrappers, level);
+                if columns.iter().any(|column| any_column(column, &|index| index < left_width)) {
+                    // What is said of them would be said of the left's rows, before PostgreSQL would (which computes the subquery first).
+                    return Err(unsupported("LATERAL groups beside outer columns"));
+                }
                 let value = columns.into_iter().next().ok_or_else(|| unsupported("subquery without columns"))?;
                 let expr_type = value.expr_type();
                 let null = BoundExpr::Literal { value: Value::Null, expr_type };
@@ -242,6 +254,10 @@ impl Binder<'_> {
             Ok((input, aggregates)) => {
                 let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level, JoinKind::Lateral)?;
                 let (columns, guards) = rewrapped(columns, wrappers, level);
+                if columns.iter().any(|column| any_column(column, &|index| index < left_width)) {
+                    // What is said of them would be said of the left's rows, before PostgreSQL would (which computes the subquery first).
+                    return Err(unsupported("LATERAL groups beside outer columns"));
+                }
                 if kind == JoinKind::Left && (!guards.is_empty() || condition.is_some()) {
                     return Err(unsupported("LEFT JOIN LATERAL with a condition"));
                 }

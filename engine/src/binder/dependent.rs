@@ -329,7 +329,7 @@ impl Binder<'_> {
         let left = Box::new(self.for_each(left, domain)?);
         let right = Box::new(if is_right_tied { self.for_each(right, domain)? } else { right });
         let width = match kind {
-            MatchKind::Semi | MatchKind::Anti => left_width,
+            MatchKind::Semi | MatchKind::SemiOfEach | MatchKind::Anti => left_width,
             MatchKind::Mark => left_width + 1,
             MatchKind::Single => left_width + right_width,
         };

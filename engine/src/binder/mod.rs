@@ -314,6 +314,9 @@ pub enum JoinKind {
 pub enum MatchKind {
     /// The rows of the left that have one. Output: the left's columns.
     Semi,
+    /// Likewise of an IN that names columns of the left, which PostgreSQL asks of each of its rows (up to 16: subselect.c,
+    /// convert_ANY_sublink_to_join), so that it leads to none.
+    SemiOfEach,
     /// Those that have none.
     Anti,
     /// Every row of the left; output: its columns and a boolean, IN's answer where there is a test, else EXISTS's.

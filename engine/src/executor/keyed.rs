@@ -272,8 +272,9 @@ impl Run<'_> {
         if join.kind != SideKind::Semi || join.equalities.iter().any(|of| may_raise_at(&join.left, 0, &of.left)) {
             return None;
         }
+        let computed = if join.is_of_each { Computed::Whole } else { Computed::Once };
         join.equalities.iter().find_map(|equality| {
-            let (column, scan) = self.target(equality, 0, &join.left, 0, Computed::Once)?;
+            let (column, scan) = self.target(equality, 0, &join.left, 0, computed)?;
             Some((equality, column, scan))
         })
     }
@@ -394,7 +395,8 @@ impl Run<'_> {
         let table = self.snapshot.tables.get(&scan.table)?;
         // Without an index of its own PostgreSQL computes the conditions of all rows; of others than the primary key's nothing is known.
         let is_free = is_quiet && (is_unwrapped || computed != Computed::WithValues);
-        if !(is_free || is_per_row || table.schema.primary_key == [column]) {
+        let has_index = computed != Computed::Whole && table.schema.primary_key == [column];
+        if !(is_free || is_per_row || has_index) {
             return None;
         }
         let is_large =
@@ -488,6 +490,8 @@ enum Computed {
     Once,
     /// Likewise, with the values that are selected from it.
     WithValues,
+    /// As a whole, whatever index it has.
+    Whole,
 }
 
 /// From a node's column to the scan that its rows with a value in it are made of alone: other rows of the table make other rows of the node.

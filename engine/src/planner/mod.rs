@@ -270,13 +270,15 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
             return Err(UpstreamReason::Unsupported("JOIN LATERAL in this place".into()));
         }
         BoundRelation::Match { kind, left, right, condition, test } => {
+            let is_of_each = kind == MatchKind::SemiOfEach;
             let kind = match kind {
-                MatchKind::Semi => SideKind::Semi,
+                MatchKind::Semi | MatchKind::SemiOfEach => SideKind::Semi,
                 MatchKind::Anti => SideKind::Anti,
                 MatchKind::Mark => SideKind::Mark,
                 MatchKind::Single => SideKind::Single,
             };
-            side_join(kind, translate(*left)?, translate(*right)?, split(condition), test).into()
+            let join = side_join(kind, translate(*left)?, translate(*right)?, split(condition), test);
+            SideJoin { is_of_each, ..join }.into()
         }
         BoundRelation::Aggregate { input, groups, aggregates } => {
             let input = Box::new(translate(*input)?);
@@ -359,6 +361,7 @@ fn side_join(
         test_key: None,
         is_per_row: kind == SideKind::Single,
         is_lateral: false,
+        is_of_each: false,
     }
 }
 

@@ -242,6 +242,8 @@ pub struct SideJoin {
     pub is_per_row: bool,
     /// It does so in FROM: before it sorts.
     pub is_lateral: bool,
+    /// A semi join that PostgreSQL asks of each row of `left` that there is, instead of looking for such rows by it.
+    pub is_of_each: bool,
 }
 
 /// Output: the groups, then the calls. Without groups: one row.

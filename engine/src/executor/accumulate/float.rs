@@ -185,13 +185,20 @@ impl Floats<Mean> {
 impl Floats<Moments> {
     pub(super) fn spread(which: Spread) -> Self {
         let result: fn(&Moments) -> Option<f64> = match which {
-            Spread::VarPop => |state| (state.count > 0.0).then(|| state.squares / state.count),
-            Spread::VarSamp => |state| (state.count > 1.0).then(|| state.squares / (state.count - 1.0)),
-            Spread::StddevPop => |state| (state.count > 0.0).then(|| (state.squares / state.count).sqrt()),
-            Spread::StddevSamp => |state| (state.count > 1.0).then(|| (state.squares / (state.count - 1.0)).sqrt()),
+            Spread::VarPop => |state| (state.count > 0.0).then(|| unsigned(state.squares / state.count)),
+            Spread::VarSamp => |state| (state.count > 1.0).then(|| unsigned(state.squares / (state.count - 1.0))),
+            Spread::StddevPop => |state| (state.count > 0.0).then(|| unsigned((state.squares / state.count).sqrt())),
+            Spread::StddevSamp => {
+                |state| (state.count > 1.0).then(|| unsigned((state.squares / (state.count - 1.0)).sqrt()))
+            }
         };
         Self { result, states: Vec::new() }
     }
+}
+
+/// PostgreSQL's NaN there is the constant; one that the processor makes has a sign, which a binary result shows.
+fn unsigned(result: f64) -> f64 {
+    if result.is_nan() { f64::NAN } else { result }
 }
 
 impl<S: FloatState> Accumulator for Floats<S> {

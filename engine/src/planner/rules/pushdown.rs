@@ -243,6 +243,7 @@ pub(super) fn is_grouped(node: &PlanNode) -> bool {
 fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNode {
     let left_width = join.left.width();
     let is_right = |column: usize| column >= left_width;
+    let keeps_right = reduce_full(&mut join, &predicates);
     // What is asked for each row is a part of the expression, of which PostgreSQL computes the others, too.
     let is_computed_beside = |predicate: &BoundExpr| {
         let is_sure = || cannot_raise_but(predicate, &|part| is_plainly_null_on(part, &is_right));
@@ -256,6 +257,9 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
     }
     // A full join makes rows of its own on both sides.
     let keeps_left = join.kind != SideKind::Full;
+    let is_of_right =
+        |predicate: &&BoundExpr| keeps_right && only_input(predicate, &[0, left_width]).is_some_and(|input| input == 1);
+    let of_right: Vec<BoundExpr> = predicates.iter().filter(is_of_right).cloned().collect();
     let (mut left_only, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(|predicate| {
         let columns = columns_of(predicate);
         keeps_left && !columns.is_empty() && !columns.iter().any(|column| is_right(*column))
@@ -273,9 +277,27 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         let columns = columns_of(condition);
         keeps_left && !columns.is_empty() && columns.iter().all(|column| is_right(*column))
     });
+    right_only.extend(of_right);
     right_only.iter_mut().for_each(|condition| renumber(condition, &|column| column - left_width));
     join.filters = rest;
     join.left = Box::new(push(*join.left, left_only));
     join.right = Box::new(push(*join.right, right_only));
     PlanNode::SideJoin(join).filtered(above)
+}
+
+/// A full join whose padded rows would not survive is one of a single side, or of none (prepjointree.c, reduce_outer_joins): what is said of
+/// a side that is kept is computed for all its rows. True: that is the right one, of which the join stays full here, and everything
+/// said above it.
+fn reduce_full(join: &mut SideJoin, predicates: &[BoundExpr]) -> bool {
+    if join.kind != SideKind::Full {
+        return false;
+    }
+    let left_width = join.left.width();
+    let rejects = |side: &dyn Fn(usize) -> bool| predicates.iter().any(|predicate| rejects_nulls(predicate, side));
+    if rejects(&|column| column < left_width) {
+        // If those of the other kind would not either, it goes on from here as any of its kind.
+        join.kind = SideKind::Left;
+        return false;
+    }
+    rejects(&|column| column >= left_width)
 }

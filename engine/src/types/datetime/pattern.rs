@@ -499,7 +499,11 @@ fn write_of_span(span: &Interval, field: Field, is_filled: bool, out: &mut Vec<u
             write_number(fraction / 10_i64.pow(6 - u32::from(digits)), usize::from(digits), out);
         }
         Field::Day => number(day, 2, 0),
-        Field::DayOfYear => number((year * 12 + month) * 30 + day, 3, 0),
+        // In an int, which wraps (formatting.c, DCH_DDD).
+        Field::DayOfYear => {
+            let months = (year as i32).wrapping_mul(12).wrapping_add(month as i32);
+            number(i64::from(months.wrapping_mul(30).wrapping_add(day as i32)), 3, 0);
+        }
         Field::Month => number(month, 2, month),
         Field::Year(4) => number(year, 4, year),
         Field::Meridian(case, points) => {
