@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use bytes::{Buf, BufMut, Bytes, BytesMut};
+use bytes::{Buf, BufMut, BytesMut};
 use freshet_engine::mirror::{Assembler, UpstreamTransaction};
 use freshet_engine::types::Lsn;
 use tokio::sync::Notify;
@@ -166,9 +166,7 @@ impl Walsender {
         loop {
             let outcome: Result<(), UpstreamError> = async {
                 // Everything that has arrived is applied before it is shown and acknowledged once.
-                while let Some(frame) = self.connection.buffered_frame()? {
-                    receiver.receive(frame, sink)?;
-                }
+                self.drain(&mut receiver, sink)?;
                 sink.show();
                 if sink.applied() > acknowledged || receiver.reply_requested {
                     // Only what has been applied until now is acknowledged after the look.
@@ -200,6 +198,15 @@ impl Walsender {
             if let Err(error) = outcome {
                 return error;
             }
+        }
+    }
+
+    /// Takes every message that has arrived in full.
+    fn drain(&mut self, receiver: &mut Receiver, sink: &impl Sink) -> Result<(), UpstreamError> {
+        loop {
+            self.connection.drain_copy_data(|body| receiver.receive_copy_data(body, sink))?;
+            let Some(frame) = self.connection.buffered_frame()? else { return Ok(()) };
+            receiver.receive(frame, sink)?;
         }
     }
 
@@ -297,22 +304,21 @@ struct Receiver {
 
 impl Receiver {
     fn receive(&mut self, frame: Frame, sink: &impl Sink) -> Result<(), UpstreamError> {
-        self.bytes += frame.body.len();
         match frame.tag {
-            b'd' => self.receive_copy_data(frame.body, sink),
+            b'd' => self.receive_copy_data(&frame.body, sink),
             b'E' => Err(UpstreamError::Server(ServerError::parse(&frame.body))),
             b'N' | b'S' => Ok(()),
             tag => Err(ended_by(tag)),
         }
     }
 
-    fn receive_copy_data(&mut self, mut body: Bytes, sink: &impl Sink) -> Result<(), UpstreamError> {
+    fn receive_copy_data(&mut self, mut body: &[u8], sink: &impl Sink) -> Result<(), UpstreamError> {
         const TORN: UpstreamError = UpstreamError::Protocol("torn replication message");
+        self.bytes += body.len();
         match body.first() {
             // XLogData: start, end, time, then one pgoutput message.
             Some(b'w') if body.len() > 25 => {
-                body.advance(25);
-                let assembled = self.assembler.push_bytes(&body);
+                let assembled = self.assembler.push_bytes(&body[25..]);
                 let assembled = assembled.map_err(|error| {
                     tracing::error!(%error, "the replication stream cannot be understood");
                     UpstreamError::Protocol("a message of the stream that is not understood")
