@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use freshet_tests::client::{RawClient, bind, execute, flush, parse, rows, sync, tags};
+use freshet_tests::client::{RawClient, bind, execute, flush, parse, query, rows, sync, tags};
 use freshet_tests::cluster::Cluster;
 use freshet_tests::freshet::Freshet;
 use freshet_tests::scripted::{WAIT, burst, play, play_unit};
@@ -100,4 +100,28 @@ fn a_session_that_is_answered_here_does_not_look_idle_upstream() {
         assert!(Instant::now() < limit, "{took:?}: {last:?}");
         rows_of = if is_local { rows_of * 2 } else { rows_of + 1 };
     }
+    // Its clock begins with the last of several answers in a row, also where it is short.
+    for (limit, pauses) in [(900, [150, 800]), (150, [30, 30])] {
+        assert!((0..10).any(|_| outlives(server.port(), &database, limit, pauses)), "the machine is too busy");
+    }
+}
+
+/// Whether a session was in use as told, at least once in `limit`, which it has outlived. A time is in milliseconds.
+fn outlives(port: u16, database: &str, limit: u64, pauses: [u64; 2]) -> bool {
+    let mut client = RawClient::log_in(port, database);
+    client.query(&format!("SET freshet.freshness = 'session'; SET idle_in_transaction_session_timeout = {limit}"));
+    client.query("BEGIN");
+    let mut longest = Duration::ZERO;
+    for round in 0..16 {
+        let since = Instant::now();
+        let _ = client.try_send(&query("SELECT count(*) FROM t"));
+        let lives = tags(&client.read_until('Z')).ends_with('Z');
+        std::thread::sleep(Duration::from_millis(pauses[round % 2]));
+        if !lives {
+            assert!(longest > Duration::from_millis(limit), "ended after {longest:?} at most, in round {round}");
+            return false;
+        }
+        longest = longest.max(since.elapsed());
+    }
+    true
 }

@@ -44,7 +44,7 @@ fn portal(name: &str, sql: &str, limit: i32) -> Vec<u8> {
 }
 
 /// Those of the scripts that execute something which freshet answers; the others have a Parse answered, or nothing.
-const ANSWERED_HERE: [usize; 11] = [0, 1, 2, 7, 9, 10, 11, 12, 13, 14, 15];
+const ANSWERED_HERE: [usize; 14] = [0, 1, 2, 7, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19];
 
 fn scripts() -> Vec<Script> {
     let copy = [parse("cp", "COPY into_here FROM STDIN"), bind("", "cp", &[], 0), execute("", 0), flush()].concat();
@@ -78,6 +78,16 @@ fn scripts() -> Vec<Script> {
             ([execute("", 0), sync()].concat(), 'Z'),
             (query("ROLLBACK"), 'Z'),
         ],
+        // Likewise of the transaction that a BEGIN behind it begins.
+        vec![
+            ([parse("", "SELECT id, v FROM t WHERE id < $1 ORDER BY id"), flush()].concat(), '1'),
+            (query("BEGIN ISOLATION LEVEL REPEATABLE READ"), 'Z'),
+            (query("ROLLBACK"), 'Z'),
+        ],
+        // With a body they are none.
+        vec![([parse("", READ), b"S\0\0\0\x05x".to_vec()].concat(), 'Z'), (query(READ), 'Z')],
+        vec![([parse("", READ), b"H\0\0\0\x05x".to_vec(), sync()].concat(), 'Z'), (query(READ), 'Z')],
+        vec![([parse("", READ), flush()].concat(), '1'), (b"S\0\0\0\x05x".to_vec(), 'Z'), (query(READ), 'Z')],
         // A portal has the table open.
         begun(vec![([portal("q", OF_U, 2), sync()].concat(), 'Z'), (query("CLUSTER u USING u_pkey"), 'Z')]),
         begun(vec![([portal("q", OF_U, 2), sync()].concat(), 'Z'), (query("REINDEX TABLE u"), 'Z')]),

@@ -232,6 +232,30 @@ fn tokens_of_gssapi_and_sspi_and_methods_that_nobody_knows_are_passed_on() {
     }
 }
 
+/// As `printf ... | nc -N` does: all that it has to say, then its end.
+#[test]
+fn a_client_that_ends_its_side_before_it_is_logged_in_is_served_still() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    cluster.psql(&database, "CREATE TABLE h (v int)");
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
+    let said = |port| {
+        let mut client = RawClient::connect(port);
+        client.start_up(&[("user", "postgres"), ("database", &database)]);
+        client.send(&[query("INSERT INTO h VALUES (1)"), query("SELECT count(*) > 0 FROM h")].concat());
+        client.close_write();
+        tags(&std::iter::from_fn(|| client.read_message()).collect::<Vec<_>>())
+    };
+    for port in [cluster.port(), freshet.port()] {
+        assert!(said(port).ends_with("ZCZTDCZ"), "{}", said(port));
+    }
+    // One that is asked for its password has none to give.
+    let mut asked = RawClient::connect(freshet.port());
+    asked.start_up(&[("user", LOGIN_SCRAM), ("database", "postgres")]);
+    asked.close_write();
+    assert_eq!(tags(&std::iter::from_fn(|| asked.read_message()).collect::<Vec<_>>()), "R");
+}
+
 #[test]
 fn a_client_that_says_nothing_is_closed_after_the_limit() {
     let cluster = Cluster::shared();

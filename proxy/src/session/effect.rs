@@ -328,6 +328,17 @@ pub fn takes_snapshot(sql: &[u8]) -> bool {
     })
 }
 
+/// Whether a Parse of it takes a snapshot (analyze.c, analyze_requires_snapshot), which makes it a query of its block, as
+/// [`takes_snapshot`] says of what is run.
+pub fn is_analyzed_by_snapshot(sql: &[u8]) -> bool {
+    const WITH: [&str; 11] =
+        ["select", "with", "values", "table", "insert", "update", "delete", "merge", "declare", "explain", "call"];
+    read(sql).is_some_and(|tokens| {
+        let first = tokens.iter().find(|token| !token.is_symbol("("));
+        first.is_some_and(|first| WITH.iter().any(|word| first.is_word(word)))
+    })
+}
+
 /// The worst of several; of none, [`Effect::Neutral`].
 pub fn worst(effects: &[Effect]) -> Effect {
     effects.iter().copied().max_by_key(|effect| effect.rank()).unwrap_or(Effect::Neutral)

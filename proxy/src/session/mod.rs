@@ -151,6 +151,7 @@ pub async fn run<A: Answerer>(
         relaying: None,
         is_captured: false,
         upstream_used: Instant::now(),
+        owes_use: false,
         cancel,
         relays: None,
         is_working: false,
@@ -207,6 +208,8 @@ struct Session<A> {
     is_captured: bool,
     /// When upstream was last sent something, as far as local answers must know.
     upstream_used: Instant,
+    /// The client has used the session since, and upstream is yet to hear of it.
+    owes_use: bool,
     /// By which a CancelRequest finds the session; None where upstream gave no key.
     cancel: Option<CancelGuard>,
     /// The counter of relayed statements for the reason that was last seen.
@@ -280,7 +283,7 @@ impl<A: Answerer> Session<A> {
             if may_release && self.release_long_group() {
                 continue;
             }
-            let is_busy = self.machine.must_look_busy();
+            let pause = self.idle_pause();
             let turn = self.lines.turn(&mut self.machine);
             tokio::select! {
                 biased;
@@ -301,7 +304,7 @@ impl<A: Answerer> Session<A> {
                 // Made only when it is polled: a timer for each turn would be felt.
                 () = async { tokio::time::sleep(HOLD).await },
                     if may_release => self.machine.release(),
-                () = async { tokio::time::sleep(KEEP_ALIVE).await }, if is_busy => {
+                () = async { tokio::time::sleep(pause.unwrap_or(KEEP_ALIVE)).await }, if pause.is_some() => {
                     self.keep_alive(Instant::now());
                 }
                 () = &mut drain, if !is_draining => is_draining = true,
@@ -686,10 +689,21 @@ impl<A: Answerer> Session<A> {
     /// Upstream hears nothing of local answers; a session that its client uses must not look idle to it
     /// (PostgreSQL: idle_session_timeout, idle_in_transaction_session_timeout).
     fn keep_alive(&mut self, now: Instant) {
-        if now.duration_since(self.upstream_used) > KEEP_ALIVE {
+        self.owes_use = false;
+        let Some(pause) = self.machine.tracker.idle_pause(KEEP_ALIVE) else { return };
+        if now.duration_since(self.upstream_used) > pause {
             self.upstream_used = now;
             self.machine.keep_alive();
+        } else {
+            // Not for each of many answers, but some time: its clock has to start after the last one.
+            self.owes_use = true;
         }
+    }
+
+    /// When upstream has to be shown, without anything else happening, that the session is no idle one. None: never.
+    fn idle_pause(&self) -> Option<Duration> {
+        let is_due = self.owes_use || self.machine.looks_idle_wrongly();
+        if is_due { self.machine.tracker.idle_pause(KEEP_ALIVE) } else { None }
     }
 
     fn begin_work(&mut self) {

@@ -49,7 +49,7 @@ impl Serving<'_> {
                 None => std::future::pending().await,
             }
         });
-        let mut pause = pin!(tokio::time::sleep(KEEP_ALIVE));
+        let mut pause = pin!(tokio::time::sleep(machine.tracker.idle_pause(KEEP_ALIVE).unwrap_or(KEEP_ALIVE)));
         loop {
             tokio::select! {
                 biased;
@@ -57,7 +57,7 @@ impl Serving<'_> {
                 // A statement at work is no idle session.
                 () = &mut pause => {
                     machine.keep_alive();
-                    pause.set(tokio::time::sleep(KEEP_ALIVE));
+                    pause.set(tokio::time::sleep(machine.tracker.idle_pause(KEEP_ALIVE).unwrap_or(KEEP_ALIVE)));
                 }
                 // What has begun here must end here.
                 () = &mut over, if !machine.has_begun_answer() => break Ok(Ended::OverTime),

@@ -593,8 +593,14 @@ impl Tracker {
 
     /// Upstream may end the session for being idle, as far as is known.
     pub fn may_end_when_idle(&self) -> bool {
-        let is_off = |slot: usize| self.value(slot).and_then(|limit| timeout_ms(&limit)) == Some(0);
-        !IDLE_TIMEOUTS.into_iter().all(is_off)
+        self.idle_pause(Duration::MAX).is_some()
+    }
+
+    /// How long upstream may take the session for idle while it is in use: at most `most`, and little beside the limits. None: it ends none.
+    pub fn idle_pause(&self, most: Duration) -> Option<Duration> {
+        let limits = IDLE_TIMEOUTS.into_iter().map(|slot| self.text(slot).and_then(timeout_ms));
+        let pauses = limits.filter(|limit| *limit != Some(0));
+        pauses.map(|limit| limit.map_or(most, |limit| most.min(Duration::from_millis(limit) / 4))).min()
     }
 
     /// Its commits wait for synchronous standbys; false where that is not known.
@@ -780,9 +786,17 @@ impl Tracker {
     }
 
     fn value(&self, slot: usize) -> Option<Arc<str>> {
+        self.known(slot).cloned()
+    }
+
+    fn text(&self, slot: usize) -> Option<&str> {
+        self.known(slot).map(|value| &**value)
+    }
+
+    fn known(&self, slot: usize) -> Option<&Arc<str>> {
         match &self.current.slots[slot] {
-            Value::Default => self.defaults[slot].clone(),
-            Value::Known(value) => Some(Arc::clone(value)),
+            Value::Default => self.defaults[slot].as_ref(),
+            Value::Known(value) => Some(value),
             Value::Unknown => None,
         }
     }

@@ -52,6 +52,8 @@ struct Exchange {
     was_challenged: bool,
     /// The client's next message must be its answer.
     awaits_answer: bool,
+    /// It sends nothing more.
+    client_ended: bool,
     is_authenticated: bool,
     /// What upstream says has no frames any more.
     is_plain_text: bool,
@@ -81,6 +83,7 @@ pub async fn authenticate(
         passwordless,
         was_challenged: false,
         awaits_answer: false,
+        client_ended: false,
         is_authenticated: false,
         is_plain_text: false,
         backend_key: None,
@@ -125,7 +128,10 @@ impl Exchange {
                 return Ok(verdict);
             }
             self.pass_client().await?;
-            let may_read_client = self.from_client.len() < CLIENT_AHEAD_MAX;
+            if self.client_ended && self.awaits_answer {
+                return Err(StartupError::Client("closed during log-in"));
+            }
+            let may_read_client = !self.client_ended && self.from_client.len() < CLIENT_AHEAD_MAX;
             tokio::select! {
                 read = self.upstream.read_buf(&mut self.from_upstream) => {
                     if read? == 0 {
@@ -135,9 +141,8 @@ impl Exchange {
                     }
                 }
                 read = self.client.read_buf(&mut self.from_client), if may_read_client => {
-                    if read? == 0 {
-                        return Err(StartupError::Client("closed during log-in"));
-                    }
+                    // One that has sent all it has to say may still want to hear what comes of it: the session reads its end again.
+                    self.client_ended = read? == 0;
                 }
             }
         }

@@ -173,7 +173,8 @@ impl Machine {
                             self.scanned += length;
                             continue;
                         }
-                        b'S' | b'H' if is_holding => {
+                        // PostgreSQL refuses one with a body.
+                        b'S' | b'H' if is_holding && length == HEADER_LENGTH => {
                             self.scanned += length;
                             return Step::Decide;
                         }
@@ -226,7 +227,7 @@ impl Machine {
                     return None;
                 }
             }
-            b'S' | b'H' if self.has_open_group && self.is_settled() => {
+            b'S' | b'H' if self.has_open_group && self.is_settled() && length == HEADER_LENGTH => {
                 frame?;
                 self.answer_end_of_group(tag);
             }

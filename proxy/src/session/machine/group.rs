@@ -6,10 +6,12 @@ use std::sync::Arc;
 use ahash::{HashMap, HashSet};
 use freshet_engine::statement::lexer;
 
+use crate::session::FirstQuery;
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::change::Change;
 use crate::session::control::{self, Control};
 use crate::session::cursor::{self, CursorStatement};
+use crate::session::effect;
 use crate::session::intercept;
 use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
@@ -531,6 +533,10 @@ impl Machine {
         }
         match (item, answer) {
             (Item::Parse { parse, frame, statement, .. }, _) => {
+                let is_first = self.state.transaction.first_query == FirstQuery::None;
+                if is_first && effect::is_analyzed_by_snapshot(parse.sql) {
+                    self.state.note_answer();
+                }
                 self.parse_ahead(&parse, frame, statement);
                 self.to_client.push(PARSE_COMPLETE);
             }

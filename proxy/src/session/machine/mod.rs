@@ -529,8 +529,8 @@ impl Machine {
     }
 
     /// PostgreSQL takes no session for idle in the middle of a group, or while it sends what its client does not read yet.
-    pub fn must_look_busy(&self) -> bool {
-        (self.has_open_group || self.to_client.len() > UNREAD_BYTES) && self.tracker.may_end_when_idle()
+    pub fn looks_idle_wrongly(&self) -> bool {
+        self.has_open_group || self.to_client.len() > UNREAD_BYTES
     }
 
     /// A probe is under way: the client's messages wait for it.
