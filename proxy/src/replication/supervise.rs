@@ -56,6 +56,8 @@ const LOOK_MAX: Duration = Duration::from_secs(3);
 /// Pauses between lives of the stream, doubling.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 const RETRY_MAX: Duration = Duration::from_secs(10);
+/// A line that was lost, however often, is tried again at least this soon: what broke it may be over, and all is relayed meanwhile.
+const LOST_MAX: Duration = Duration::from_secs(2);
 /// A life of the stream this long was no failed attempt: the next one begins without a long pause.
 const STEADY: Duration = Duration::from_secs(2);
 /// A new slot waits for every transaction that writes; after this long it is tried anew.
@@ -327,8 +329,9 @@ impl Replication {
                 tracing::warn!(reason = %why, "no mirror at the moment: everything is relayed");
             }
             shared.counters.restarts.fetch_add(1, Ordering::Relaxed);
+            let rest = if matches!(ended, Ended::Lost(_)) { pause.min(LOST_MAX) } else { pause };
             tokio::select! {
-                _ = async { tokio::join!(sleep(pause), self.end_publication()) } => {}
+                _ = async { tokio::join!(sleep(rest), self.end_publication()) } => {}
                 () = shutdown.cancelled() => {}
             }
             pause = (pause * 2).min(RETRY_MAX);
