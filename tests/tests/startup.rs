@@ -249,11 +249,15 @@ fn a_client_that_ends_its_side_before_it_is_logged_in_is_served_still() {
     for port in [cluster.port(), freshet.port()] {
         assert!(said(port).ends_with("ZCZTDCZ"), "{}", said(port));
     }
-    // One that is asked for its password has none to give.
-    let mut asked = RawClient::connect(freshet.port());
-    asked.start_up(&[("user", LOGIN_SCRAM), ("database", "postgres")]);
-    asked.close_write();
-    assert_eq!(tags(&std::iter::from_fn(|| asked.read_message()).collect::<Vec<_>>()), "R");
+    // One that is asked for its password has none to give, and one that has said nothing wants nothing.
+    for (user, sent) in [(LOGIN_SCRAM, query("SELECT 1")), ("postgres", Vec::new())] {
+        let mut ended = RawClient::connect(freshet.port());
+        ended.start_up(&[("user", user), ("database", "postgres")]);
+        ended.send(&sent);
+        ended.close_write();
+        let said = tags(&std::iter::from_fn(|| ended.read_message()).collect::<Vec<_>>());
+        assert!(!said.contains('D'), "{said}");
+    }
 }
 
 #[test]

@@ -15,7 +15,8 @@
 //!
 //! Locks: `writer` serialises everything that makes versions; `published` is held for reading while a snapshot is cut
 //! and for writing only while finished versions are put in place. `writer` is taken first. It may be held for as long as a large
-//! transaction takes: who calls what takes it holds no lock that a session could wait for. What the mirror lets go of is handed
+//! transaction takes: who calls what takes it holds no lock that a session could wait for, and who cuts a snapshot waits for it a few
+//! milliseconds at most. What the mirror lets go of is handed
 //! out as [`Freed`], to be dropped without any lock.
 
 mod catch_up;

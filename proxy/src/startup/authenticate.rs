@@ -141,8 +141,13 @@ impl Exchange {
                     }
                 }
                 read = self.client.read_buf(&mut self.from_client), if may_read_client => {
-                    // One that has sent all it has to say may still want to hear what comes of it: the session reads its end again.
-                    self.client_ended = read? == 0;
+                    if read? == 0 {
+                        if self.from_client.is_empty() {
+                            return Err(StartupError::Client("closed during log-in"));
+                        }
+                        // It has sent all it has to say, and may want to hear what comes of it: the session reads its end again.
+                        self.client_ended = true;
+                    }
                 }
             }
         }

@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::step::{Bindings, Outcome, Tip, logged};
 use super::{Freed, Mirror, Published, Stamp, Table, Version, Writer};
@@ -32,6 +33,8 @@ const ROWS_MAX: usize = 1_024;
 const BYTES_MAX: usize = 256 * 1024;
 /// So many are not put together where others are for want of room.
 const APART: usize = 16;
+/// For whoever makes versions at the time.
+const SETTLE_WAIT: Duration = Duration::from_millis(10);
 /// So much may be received beyond the memory cap before it is looked at again.
 pub(super) const UNCOUNTED_BYTES: usize = 64 * 1024;
 
@@ -174,7 +177,8 @@ impl Mirror {
         if self.published.read().due(visible, relations).next().is_none() {
             return freed;
         }
-        let mut writer = self.writer.lock();
+        // Who cuts moments serves sessions: rather than wait for a large transaction it is refused what it does not see whole.
+        let Some(mut writer) = self.writer.try_lock_for(SETTLE_WAIT) else { return freed };
         let due: Vec<_> = self.published.read().due(visible, relations).collect();
         for (relation, count) in due {
             freed.add(self.settle(&mut writer, relation, count));
@@ -182,6 +186,16 @@ impl Mirror {
         freed.add(self.demote_over_cap());
         drop(writer);
         freed
+    }
+
+    /// As a large transaction does.
+    #[cfg(test)]
+    pub(in crate::mirror) fn hold_writer(&self) -> impl Drop + '_ {
+        struct Held<'a>(#[expect(dead_code, reason = "held")] parking_lot::MutexGuard<'a, Writer>);
+        impl Drop for Held<'_> {
+            fn drop(&mut self) {}
+        }
+        Held(self.writer.lock())
     }
 
     /// Applies the first `count` transactions that wait for the table, as one version. Until it is in place they are seen to wait.

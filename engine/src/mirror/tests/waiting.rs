@@ -143,3 +143,12 @@ fn a_large_transaction_comes_behind_what_waits() {
     assert_eq!(after_of(&mirror, 31), Ok(230));
     assert_eq!(after_of(&mirror, 32), Ok(231));
 }
+
+#[test]
+fn a_moment_does_not_wait_for_a_large_transaction() {
+    let (mirror, _) = inserted(5);
+    let writer = mirror.hold_writer();
+    assert_eq!(after_of(&mirror, 5), Err(UpstreamReason::NotAPrefix));
+    drop(writer);
+    assert_eq!(after_of(&mirror, 5), Ok(5));
+}
