@@ -15,13 +15,14 @@ use freshet_engine::types::FormatSettings;
 use tokio_postgres::Client;
 
 use crate::freshness::neighbours::{Neighbour, Neighbours};
+use crate::replication::bootstrap::Left;
 use crate::replication::catalog::{self, LoadedCatalog};
 use crate::replication::choice::{Chosen, LEFT_OUT};
 use crate::replication::preflight::{self, Finding, Needs, ServerFacts, Severity};
 use crate::replication::release::{self, Releaser};
 use crate::replication::standby;
 use crate::replication::stream::Walsender;
-use crate::replication::supervise;
+use crate::replication::supervise::{self, Uninstalled};
 use crate::room;
 use crate::server::{LET_NOBODY_ELSE, client_leg, exposed_keys};
 use crate::startup::binding;
@@ -33,6 +34,7 @@ use crate::upstream::service::ServicePool;
 
 /// SQLSTATE syntax_error.
 const SYNTAX_ERROR: &str = "42601";
+const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// What was found out, for people; and whether all is well.
 pub struct Report {
@@ -90,6 +92,7 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     report.is_fine &= chosen.unknown.is_empty() || settings.mirror.databases != DatabaseChoice::One;
     report.is_fine &= tables(&loaded, &settings.mirror, &chosen, text);
     derived(&loaded, text);
+    hidden(&loaded, &settings.admin.schema, text);
     report.is_fine &= wishes(&client, settings, text).await?;
     if settings.mirror.databases != DatabaseChoice::One {
         drop(client);
@@ -156,7 +159,7 @@ async fn other_databases(
             continue;
         }
         let _ = writeln!(text, "database   {name}");
-        match database(&address.with_database(name), &settings.mirror).await {
+        match database(&address.with_database(name), settings).await {
             Ok(of_database) => {
                 text.push_str(&of_database.text);
                 is_fine &= of_database.is_fine || !is_named;
@@ -192,16 +195,24 @@ async fn obstacle_to_replication(address: &UpstreamAddress) -> Option<Finding> {
     };
     // An ordinary session takes the command for SQL (exec_replication_command is not reached).
     let is_ordinary = error.code() == Some(SYNTAX_ERROR);
-    let why = match is_ordinary {
-        true => format!("an ordinary session answers where one for replication was asked for, as poolers do ({error})"),
-        false => format!("a connection for replication cannot be had: {error}"),
+    let (why, remedy) = match is_ordinary {
+        true => (
+            format!("an ordinary session answers where one for replication was asked for, as poolers do ({error})"),
+            "let upstream.url lead to PostgreSQL itself: a pooler belongs in front of freshet",
+        ),
+        false if error.code() == Some(TOO_MANY_CONNECTIONS) => (
+            format!(
+                "no further connection for replication can be had, unless that is freshet's own, which runs: {error}"
+            ),
+            "raise max_wal_senders, or end what uses them (pg_stat_replication)",
+        ),
+        false => (
+            format!("a connection for replication cannot be had: {error}"),
+            "allow it (pg_hba.conf, the role's REPLICATION), and let upstream.url lead to PostgreSQL itself",
+        ),
     };
-    Some(Finding {
-        severity: Severity::Blocks,
-        what: "replication".to_owned(),
-        why,
-        remedy: "let upstream.url lead to PostgreSQL itself: a pooler belongs in front of freshet".to_owned(),
-    })
+    let what = "replication".to_owned();
+    Some(Finding { severity: Severity::Blocks, what, why, remedy: remedy.to_owned() })
 }
 
 /// False if one of them keeps the mirror from running.
@@ -223,7 +234,8 @@ fn tell_findings(findings: &[Finding], text: &mut String) -> bool {
 }
 
 /// What is different from database to database.
-async fn database(address: &UpstreamAddress, mirror: &MirrorSettings) -> Result<Report, UpstreamError> {
+async fn database(address: &UpstreamAddress, settings: &Settings) -> Result<Report, UpstreamError> {
+    let mirror = &settings.mirror;
     let pool = ServicePool::new(address, 1)?;
     let mut client = pool.connection().await?;
     // Commits wait for the mirror of the URL's database only.
@@ -235,6 +247,7 @@ async fn database(address: &UpstreamAddress, mirror: &MirrorSettings) -> Result<
     let chosen = Chosen::of(&mirror.tables, &loaded.catalog);
     let is_fine = tell_findings(&findings, &mut text) & tables(&loaded, mirror, &chosen, &mut text);
     derived(&loaded, &mut text);
+    hidden(&loaded, &settings.admin.schema, &mut text);
     Ok(Report { text, is_fine })
 }
 
@@ -284,6 +297,17 @@ fn tables(loaded: &LoadedCatalog, mirror: &MirrorSettings, chosen: &Chosen, text
         });
     }
     is_fine
+}
+
+/// Whether upstream has a schema of the name that freshet's own tables go by.
+fn hidden(loaded: &LoadedCatalog, own: &str, text: &mut String) {
+    if loaded.catalog.schemas.keys().any(|schema| **schema == *own) {
+        let _ = writeln!(
+            text,
+            "note       schema {own}: upstream has one of this name\n           why:  reads that name it find freshet's own tables only\n           \
+             mend: set admin.schema to another name"
+        );
+    }
 }
 
 fn columns_left_out(schema: &TableSchema) -> String {
@@ -444,19 +468,14 @@ pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::of(&settings.upstream)?;
     let mut report = Report { text: String::new(), is_fine: true };
     let mut is_clean = true;
-    for name in supervise::uninstall(&address, &settings.mirror.publication).await? {
-        is_clean = false;
-        let _ = writeln!(report.text, "dropped publication {name}");
-    }
+    let done = supervise::uninstall(&address, &settings.mirror.publication).await?;
+    is_clean &= tell_uninstalled(&done, "", &mut report);
     let pool = ServicePool::new(&address, 1)?;
     let others = Neighbours::new(pool).within_reach().await?;
     // Whatever is configured now: it may have been otherwise.
     for database in others {
         match supervise::uninstall(&address.with_database(&database), &settings.mirror.publication).await {
-            Ok(dropped) => dropped.iter().for_each(|name| {
-                is_clean = false;
-                let _ = writeln!(report.text, "dropped publication {name} of database {database}");
-            }),
+            Ok(done) => is_clean &= tell_uninstalled(&done, &format!(" of database {database}"), &mut report),
             Err(error) => {
                 // What admits nobody (pg_hba.conf) has never been mirrored, unless the operator says that it is to be.
                 let is_named =
@@ -470,4 +489,16 @@ pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
         report.text.push_str("nothing to remove\n");
     }
     Ok(report)
+}
+
+/// Whether nothing of freshet's was there.
+fn tell_uninstalled(done: &Uninstalled, of: &str, report: &mut Report) -> bool {
+    for name in &done.dropped {
+        let _ = writeln!(report.text, "dropped publication {name}{of}");
+    }
+    for Left { name, why, is_ours } in &done.left {
+        report.is_fine &= is_ours;
+        let _ = writeln!(report.text, "left publication {name}{of}: {why}");
+    }
+    done.dropped.is_empty() && done.left.is_empty()
 }

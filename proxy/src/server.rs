@@ -10,6 +10,7 @@ use freshet_config::{ConfigErrors, DatabaseChoice, FreshnessMode, ListenAddress,
 use freshet_engine::executor::memory::MemoryPool;
 use freshet_engine::{Engine, EngineOptions};
 use futures_util::StreamExt;
+use parking_lot::Mutex;
 use prometheus_client::metrics::histogram::Histogram;
 use socket2::TcpKeepalive;
 use tokio::io::AsyncWriteExt;
@@ -269,8 +270,10 @@ async fn tidy_up(databases: Arc<Databases>, settings: Settings, shutdown: Cancel
         for other in all.into_iter().filter(|other| other.obstacle.is_none() && may(&other.name)) {
             let address = address.with_database(&other.name);
             match supervise::uninstall(&address, &settings.mirror.publication).await {
-                Ok(dropped) if dropped.is_empty() => {}
-                Ok(dropped) => info!(database = other.name, ?dropped, "removed what an earlier freshet left behind"),
+                Ok(done) if done.dropped.is_empty() => {}
+                Ok(done) => {
+                    info!(database = other.name, dropped = ?done.dropped, "removed what an earlier freshet left behind")
+                }
                 Err(error) => {
                     debug!(database = other.name, %error, "not looked for what an earlier freshet left behind")
                 }
@@ -367,6 +370,28 @@ struct Front<A> {
     shutdown: Shutdown,
     /// Of both lines of a session.
     keepalive: TcpKeepalive,
+    /// That upstream cannot be reached.
+    told: Seldom,
+}
+
+/// What is told no more than once in [`TELL_AGAIN`].
+#[derive(Default)]
+struct Seldom {
+    /// When it was told last, and how often it was not since.
+    last: Mutex<(Option<std::time::Instant>, u64)>,
+}
+
+impl Seldom {
+    /// How often it was left out, if it is time.
+    fn turn(&self) -> Option<u64> {
+        let mut last = self.last.lock();
+        if last.0.is_some_and(|at| at.elapsed() <= TELL_AGAIN) {
+            last.1 += 1;
+            return None;
+        }
+        last.0 = Some(std::time::Instant::now());
+        Some(std::mem::take(&mut last.1))
+    }
 }
 
 /// The part of [`run`] that serves clients, with any answerers.
@@ -388,6 +413,7 @@ pub async fn serve<A: Answerers>(
         upstream: address.with_keepalive(keepalive.clone()),
         tls,
         keepalive,
+        told: Seldom::default(),
         answerers,
         context: Arc::new(SessionContext {
             metrics,
@@ -580,7 +606,11 @@ async fn handle<A: Answerers>(front: Arc<Front<A>>, client: Line) {
         Ok(()) => {}
         Err(StartupError::Refused(refusal)) => {
             front.context.metrics.refused.get_or_create(&CauseLabel { cause: refusal.label() }).inc();
-            warn!(client = %peer, "{}", refusal.fields().message);
+            match refusal {
+                // Of upstream that is told.
+                Refusal::UpstreamUnreachable => debug!(client = %peer, "{}", refusal.fields().message),
+                _ => warn!(client = %peer, "{}", refusal.fields().message),
+            }
         }
         Err(error) => debug!(client = %peer, %error, "start-up ended"),
     }
@@ -614,7 +644,10 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
     let upstream = match before_log_in(deadline, &mut shutdown, opened).await? {
         Ok(upstream) => upstream,
         Err(error) => {
-            warn!(upstream = %front.upstream.endpoint, %error, "upstream cannot be reached");
+            // Pools that come again tell it once a second, not each.
+            if let Some(left_out) = front.told.turn() {
+                warn!(upstream = %front.upstream.endpoint, %error, left_out, "upstream cannot be reached");
+            }
             return Err(refuse(client, Refusal::UpstreamUnreachable).await);
         }
     };

@@ -35,6 +35,8 @@ SELECT * FROM seen WHERE y = 1952 ORDER BY id;
 SELECT to_json(y), to_jsonb(e), json_build_object('y', y, 'a', a, 'd', d) FROM people ORDER BY id;
 SELECT json_agg(y ORDER BY id), jsonb_agg(e ORDER BY id) FROM people;
 WITH q AS (SELECT y, count(*) AS n FROM people GROUP BY y) SELECT y, n FROM q WHERE y IS NOT NULL ORDER BY n DESC, y;
+-- relay: which side's value is taken hangs on which one is of the domain
+SELECT y, a.id, b.id FROM people a JOIN (SELECT id, plain AS y FROM people) b USING (y) ORDER BY 1, 2, 3;
 -- relay: arrays of a domain are of a type of their own
 SELECT array_agg(y ORDER BY id) FROM people;
 -- relay: a cast to a domain checks it

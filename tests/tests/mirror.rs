@@ -519,8 +519,12 @@ async fn losses_are_noticed_at_once_and_mended_and_nothing_is_left_behind() {
 
     // What a killed freshet leaves behind, uninstall removes.
     cluster.psql(&database, "CREATE PUBLICATION freshet_0123456789ab; CREATE PUBLICATION freshet_mine");
-    let dropped = uninstall(&UpstreamAddress::parse(&url).unwrap(), "freshet").await.unwrap();
-    assert_eq!(dropped, ["freshet_0123456789ab"]);
+    cluster.psql(&database, "CREATE ROLE app_of_mirror LOGIN PASSWORD 'app'");
+    let as_app = url.replacen("postgres@", "app_of_mirror:app@", 1);
+    let done = uninstall(&UpstreamAddress::parse(&as_app).unwrap(), "freshet").await.unwrap();
+    assert!(done.dropped.is_empty() && !done.left[0].is_ours && done.left[0].why.contains("belongs to postgres"));
+    let done = uninstall(&UpstreamAddress::parse(&url).unwrap(), "freshet").await.unwrap();
+    assert_eq!((&done.dropped[..], done.left.len()), (&["freshet_0123456789ab".to_string()][..], 0));
 }
 
 /// Who vacuumed a table that had lost its key, or made an index of it concurrently, kept it in the publication: it could not be updated

@@ -133,6 +133,11 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
             "SELECT count(*) FROM fb b FULL JOIN fa a ON a.s = b.name WHERE b.id > 0 AND 10 / a.g >= 0",
             "SELECT count(*) FROM fa a FULL JOIN fb b ON a.s = b.name WHERE 10 / b.g < 0 AND coalesce(a.id, 0) > 0",
             "SELECT count(*) FROM fa a FULL JOIN fb b ON a.s = b.name WHERE 10 / a.g > 0 AND coalesce(b.id, 0) > 7",
+            // Nor do subqueries that are computed for each row say which rows those are, in whatever order conditions are written.
+            "SELECT fa.id FROM fa WHERE 10 / fa.g > -1 AND 2 < (SELECT sum(fb.id) FROM fb WHERE fb.g = fa.id)",
+            "SELECT fa.id, l.s FROM fa JOIN LATERAL (SELECT sum(fb.id) s FROM fb WHERE fb.g = fa.id) l ON l.s > 2 WHERE 10 / fa.g > -1",
+            "SELECT count(*) FROM fa CROSS JOIN LATERAL (SELECT max(id) m, fa.id g FROM fb WHERE fb.g = fa.id) l WHERE l.m = 77 AND 10 / fa.g > -1",
+            "SELECT count(*) FROM fa c LEFT JOIN (fa a JOIN fb b ON a.id = b.g + 100) ON b.id = c.k AND a.g = 5 WHERE (b.g > 2 OR a.k > 3) AND 10 / c.g > -1",
             // A correlated IN is asked of each row that there is; groups beside outer columns say nothing of the outer rows.
             "SELECT fc.id FROM fc WHERE fc.g IN (SELECT fb.id FROM fb WHERE fb.id = fc.id AND fb.g < 5) AND 10 / fc.g > 0",
             "SELECT fa.id, l.n FROM fa LEFT JOIN LATERAL (SELECT count(*) n, fa.id g FROM fb WHERE fb.g = fa.id) l ON true WHERE 10 / fa.g > -1 AND l.g = 6",

@@ -504,7 +504,22 @@ pub(super) fn filtered_early(relation: BoundRelation, part: BoundExpr) -> BoundR
             let left = Box::new(filtered_early(*left, part));
             BoundRelation::Join { kind, left, right, condition }
         }
+        // Whatever other conjuncts came before it.
+        BoundRelation::Filter { input, predicate } if goes_left(&input, &part) => {
+            BoundRelation::Filter { input: Box::new(filtered_early(*input, part)), predicate }
+        }
         other => BoundRelation::Filter { input: Box::new(other), predicate: part },
+    }
+}
+
+/// Whether [`filtered_early`] takes it to the left of a JOIN LATERAL.
+fn goes_left(relation: &BoundRelation, part: &BoundExpr) -> bool {
+    let is_of_left = |left: &BoundRelation| !any_column(part, &|index| index >= left.width());
+    match relation {
+        BoundRelation::Dependent { left, .. } => is_of_left(left),
+        BoundRelation::Join { kind, left, .. } => *kind != JoinKind::Full && is_of_left(left) && has_dependent(left),
+        BoundRelation::Filter { input, .. } => goes_left(input, part),
+        _ => false,
     }
 }
 

@@ -456,6 +456,10 @@ impl Binder<'_> {
             .ok_or_else(|| UpstreamReason::UnknownFunction("no common type of USING columns".into()))?;
         let (a, b) = (left_var.expr_type.typmod, right_var.expr_type.typmod);
         let typmod = if a == b && left_var.pg_type() == right_var.pg_type() { a } else { -1 };
+        if matches!(kind, JoinType::Inner | JoinType::Cross) {
+            // A domain's column beside one of its base type is the one of another type: the other side's value is taken.
+            self.kept_domains.push(common);
+        }
         let uses: Vec<(usize, usize)> = left.uses.iter().chain(&right.uses).copied().collect();
         let is_same = |var: &Typed| var.pg_type() == common && var.expr_type.typmod == typmod;
         let whole = |column: ScopeColumn| ScopeColumn { name: name.into(), uses: uses.clone(), ..column };

@@ -635,7 +635,7 @@ struct Binder<'a> {
     /// A column of a domain is cast: an expression of its own, also where its value stays as it is.
     casts_domain: bool,
     /// Types of which something is made that would be of a domain, if what it is made of is: an array, whose literals are read with the
-    /// domain's checks then, or another row's value beside a default.
+    /// domain's checks then, or another row's value beside a default, or the side of USING whose value is taken.
     kept_domains: Vec<PgType>,
     /// What the statement means hangs on which expressions are the same: it groups, or wants distinct rows.
     tells_same: bool,
@@ -699,7 +699,7 @@ impl<'a> Binder<'a> {
             return Err(unsupported("a cast of a domain's column beside GROUP BY or DISTINCT"));
         }
         if self.may_keep_domain() {
-            return Err(unsupported("an array, or a default of another row's value, beside a domain's column"));
+            return Err(unsupported("an array, USING, or a default of another row's value, beside a domain's column"));
         }
         let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
         // check_variable_parameters: every number up to the highest must have got a type.

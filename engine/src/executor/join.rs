@@ -32,6 +32,7 @@ impl Run<'_> {
         let width = bases[join.inputs.len()];
         let mut known = self.read_first(join)?;
         known.resize(join.inputs.len(), None);
+        self.read_whole(join, &mut known)?;
         if known.iter().flatten().any(|batch| batch.rows == 0) {
             return Ok(Flow::Continue(()));
         }

@@ -317,6 +317,21 @@ impl Run<'_> {
         Ok(known)
     }
 
+    /// Where PostgreSQL computes some inputs for each row of the others: those others, as far as they may raise an error, to be read
+    /// whatever the former have.
+    pub(super) fn read_whole(&self, join: &Join, known: &mut [Option<Batch>]) -> Result<(), EvalError> {
+        if !join.per_row.contains(&true) {
+            return Ok(());
+        }
+        let is_quiet = |node: &PlanNode, expr: &BoundExpr| self.is_quiet_over(node, expr);
+        for (at, input) in join.inputs.iter().enumerate().filter(|(at, _)| !join.per_row[*at]) {
+            if known[at].is_none() && !is_sound(input, &is_quiet) {
+                known[at] = Some(self.read(input)?);
+            }
+        }
+        Ok(())
+    }
+
     /// The ways from one input of the join to another that is a large table.
     fn key_steps<'j>(&self, join: &'j Join, bases: &[usize]) -> Vec<KeyStep<'j>> {
         let ends = join.equalities.iter().chain(&join.implied).flat_map(|equality| [(equality, 0), (equality, 1)]);
@@ -327,8 +342,13 @@ impl Run<'_> {
         };
         let step = |(equality, end): (&'j Equality, usize)| {
             let (input, (from, key)) = (equality.ends()[end].0, equality.ends()[1 - end]);
-            let computed = if join.per_row[input] { Computed::PerRow } else { Computed::Once };
-            if computed == Computed::Once && raises(input) {
+            let computed = match (join.per_row[input], join.per_row[from]) {
+                (true, _) => Computed::PerRow,
+                // It is computed for each row that there is, and leads to none.
+                (false, true) => Computed::Whole,
+                (false, false) => Computed::Once,
+            };
+            if computed != Computed::PerRow && raises(input) {
                 return None;
             }
             let (column, scan) = self.target(equality, end, &join.inputs[input], bases[input], computed)?;

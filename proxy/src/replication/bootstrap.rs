@@ -136,7 +136,7 @@ pub async fn membership(
 /// Drops publications of freshet's naming, owned by a role that we may act as, whose freshet has no connection any more.
 /// The names dropped.
 pub async fn drop_abandoned(pool: &ServicePool, prefix: &str) -> Result<Vec<String>, UpstreamError> {
-    let pattern = format!("^{}_[0-9a-f]{{12}}$", fresh_name(prefix).rsplit_once('_').map_or("", |(prefix, _)| prefix));
+    let pattern = naming(prefix);
     for name in trigger::abandoned(pool, &pattern).await? {
         trigger::drop_trigger(pool, &name).await?;
     }
@@ -155,6 +155,34 @@ pub async fn drop_abandoned(pool: &ServicePool, prefix: &str) -> Result<Vec<Stri
         client.batch_execute(&format!("DROP PUBLICATION IF EXISTS {name}")).await?;
     }
     Ok(names)
+}
+
+/// A publication of freshet's naming that [`drop_abandoned`] leaves.
+pub struct Left {
+    pub name: String,
+    /// For people.
+    pub why: String,
+    /// It may be dropped by this role, but for who uses it.
+    pub is_ours: bool,
+}
+
+pub async fn left_behind(pool: &ServicePool, prefix: &str) -> Result<Vec<Left>, UpstreamError> {
+    const LEFT: &str = "
+        SELECT pubname, pg_get_userbyid(pubowner)::text, pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE pubname ~ $1
+        ORDER BY pubname";
+    let pattern = naming(prefix);
+    let rows = pool.connection().await?.query(LEFT, &[&pattern]).await?;
+    let why = |owner: &str, is_ours| match is_ours {
+        true => "a freshet that runs uses it".to_owned(),
+        false => format!("it belongs to {owner}: run this as that role, unless a freshet that runs uses it"),
+    };
+    let left = rows.iter().map(|row| Left { name: row.get(0), why: why(row.get(1), row.get(2)), is_ours: row.get(2) });
+    Ok(left.collect())
+}
+
+/// What publications of freshet's are called.
+fn naming(prefix: &str) -> String {
+    format!("^{}_[0-9a-f]{{12}}$", fresh_name(prefix).rsplit_once('_').map_or("", |(prefix, _)| prefix))
 }
 
 /// Whether it is gone: a standby keeps what its primary has, and logs who would change it.

@@ -887,9 +887,17 @@ impl Drop for TerminateOnDrop {
 }
 
 /// Removes whatever freshets left behind on this upstream that no longer run; the names of the publications dropped.
-pub async fn uninstall(address: &UpstreamAddress, prefix: &str) -> Result<Vec<String>, UpstreamError> {
+pub async fn uninstall(address: &UpstreamAddress, prefix: &str) -> Result<Uninstalled, UpstreamError> {
     let pool = ServicePool::new(address, 1)?;
     let dropped = bootstrap::drop_abandoned(&pool, prefix).await;
+    let left = bootstrap::left_behind(&pool, prefix).await;
     pool.close();
-    dropped
+    Ok(Uninstalled { dropped: dropped?, left: left? })
+}
+
+/// Publications.
+pub struct Uninstalled {
+    /// By name.
+    pub dropped: Vec<String>,
+    pub left: Vec<bootstrap::Left>,
 }

@@ -250,7 +250,7 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         join.is_per_row && columns_of(predicate).into_iter().any(is_right) && !is_sure()
     };
     let pads = join.kind == SideKind::Left && !predicates.iter().any(is_computed_beside);
-    if pads && predicates.iter().any(|predicate| rejects_nulls(predicate, &is_right)) {
+    if pads && predicates.iter().any(|predicate| rejects_side(predicate, &join.right, &is_right)) {
         // The padded rows would not survive (PostgreSQL: prepjointree.c reduce_outer_joins).
         let inner = Join::new(vec![*join.left, *join.right], join.filters);
         return push_into_join(Join { per_row: vec![false, join.is_per_row], ..inner }, predicates);
@@ -293,11 +293,34 @@ fn reduce_full(join: &mut SideJoin, predicates: &[BoundExpr]) -> bool {
         return false;
     }
     let left_width = join.left.width();
-    let rejects = |side: &dyn Fn(usize) -> bool| predicates.iter().any(|predicate| rejects_nulls(predicate, side));
-    if rejects(&|column| column < left_width) {
+    let rejects = |node: &PlanNode, side: &dyn Fn(usize) -> bool| {
+        predicates.iter().any(|predicate| rejects_side(predicate, node, side))
+    };
+    if rejects(&join.left, &|column| column < left_width) {
         // If those of the other kind would not either, it goes on from here as any of its kind.
         join.kind = SideKind::Left;
         return false;
     }
-    rejects(&|column| column >= left_width)
+    rejects(&join.right, &|column| column >= left_width)
+}
+
+/// Whether the predicate removes the rows on which all columns of `side` are NULL; an OR by columns that its parts have in common, where
+/// they may be of several tables (clauses.c, find_nonnullable_rels: the tables that all its arms name).
+fn rejects_side(predicate: &BoundExpr, side: &PlanNode, is_of_side: &dyn Fn(usize) -> bool) -> bool {
+    match predicate {
+        BoundExpr::Or(arms) if has_several_tables(side) => {
+            let columns = columns_of(predicate);
+            let is_in_all = |column: usize| arms.iter().all(|arm| rejects_nulls(arm, &|of| of == column));
+            columns.into_iter().filter(|column| is_of_side(*column)).any(is_in_all)
+        }
+        predicate => rejects_nulls(predicate, is_of_side),
+    }
+}
+
+fn has_several_tables(node: &PlanNode) -> bool {
+    let mut inputs = 0;
+    node.for_each_input(&mut |_| inputs += 1);
+    let mut is_several = inputs > 1;
+    node.for_each_input(&mut |input| is_several |= has_several_tables(input));
+    is_several
 }

@@ -345,13 +345,18 @@ impl Replication {
         let mut client = self.shared.pool.connection().await?;
         let transaction = client.transaction().await?;
         let name = qualified_name(&facts.schema);
+        // The catalog in use may be that of before it was set.
+        const IS_SET: &str = "SELECT FROM pg_class WHERE oid = $1 AND relreplident = 'f'";
+        if transaction.query_opt(IS_SET, &[&facts.schema.id.0]).await?.is_some() {
+            return Ok(());
+        }
         let set = format!("SET LOCAL lock_timeout = '50ms'; ALTER TABLE ONLY {name} REPLICA IDENTITY FULL");
         match transaction.batch_execute(&set).await {
             Err(error) if error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE) => return Err(HandOverError::Locked),
             set => set?,
         }
         transaction.commit().await?;
-        tracing::info!(table = %facts.schema.name, "set REPLICA IDENTITY FULL");
+        tracing::info!(table = name, "set REPLICA IDENTITY FULL");
         Ok(())
     }
 
