@@ -315,8 +315,11 @@ impl Mirror {
         for changes in transaction.tables {
             made.extend(self.make(&mut writer, stamp, changes, &mut freed));
         }
-        writer.uncounted += made.iter().map(|(_, outcome)| outcome.uncounted()).sum::<usize>();
-        let is_due = writer.uncounted > UNCOUNTED_BYTES;
+        let waiting = made.iter().map(|(_, outcome)| outcome.waiting_bytes());
+        // Of what comes to wait the cap need not be asked each time.
+        let has_other = waiting.clone().any(|bytes| bytes.is_none());
+        writer.uncounted += waiting.flatten().sum::<usize>();
+        let is_due = has_other || writer.uncounted > UNCOUNTED_BYTES;
         freed.add(self.publish(made, Some(transaction.end_lsn)));
         if is_due {
             writer.uncounted = 0;
@@ -825,8 +828,9 @@ impl Table {
                 self.waiting.push(waited);
                 Vec::new()
             }
-            Outcome::Version { version, logged, bytes } => {
+            Outcome::Version { version, logged, bytes, settled } => {
                 self.bytes = bytes;
+                self.waiting.drop_first(settled);
                 self.push(version, logged, versions_max)
             }
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::waiting::{UNCOUNTED_BYTES, Waited};
+use super::waiting::Waited;
 use super::{Handover, Stamp, Version, Writer};
 use crate::catalog::{RelationId, TableSchema};
 use crate::change_log::{ChangeLogLimits, RowChanges};
@@ -33,7 +33,13 @@ pub(super) struct Tip {
 
 /// What a transaction makes of a table.
 pub(super) enum Outcome {
-    Version { version: Version, logged: Option<RowChanges>, bytes: usize },
+    /// `settled`: so many transactions that waited are in it.
+    Version {
+        version: Version,
+        logged: Option<RowChanges>,
+        bytes: usize,
+        settled: usize,
+    },
     Waits(Waited),
     Poison(PoisonReason),
 }
@@ -70,14 +76,14 @@ pub(super) fn step(
     Some(match tip.rows? {
         None => {
             let version = Version { xids, generation, rows: None };
-            Outcome::Version { version, logged: None, bytes: 0 }
+            Outcome::Version { version, logged: None, bytes: 0, settled: 0 }
         }
         Some(head) => match bindings.delta(&tip.schema, &head, &[changes]) {
             Err(why) => Outcome::Poison(why),
             Ok(delta) if delta.is_empty() => return None,
             Ok(delta) => {
                 let logged = logged(&delta, generation, limits);
-                Outcome::of_rows(&head, delta, xids, generation, logged)
+                Outcome::of_rows(&head, delta, xids, generation, logged, 0)
             }
         },
     })
@@ -101,20 +107,21 @@ impl Outcome {
         xids: Vec<u32>,
         generation: Generation,
         logged: Option<RowChanges>,
+        settled: usize,
     ) -> Self {
         // Before anybody can read the version.
         let changed = logged.as_ref().map(|changes| [&changes.old[..], &changes.new[..]]);
         head.key_changes.iter().for_each(|changes| changes.enter(generation, changed));
         let rows = Arc::new(delta.apply(generation));
         let bytes = rows.bytes();
-        Self::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes }
+        Self::Version { version: Version { xids, generation, rows: Some(rows) }, logged, bytes, settled }
     }
 
-    /// Bytes that the memory cap has to be compared with, some time; all that it may have for what is to be compared now.
-    pub(super) fn uncounted(&self) -> usize {
+    /// What comes to wait.
+    pub(super) fn waiting_bytes(&self) -> Option<usize> {
         match self {
-            Self::Waits(waited) => waited.bytes(),
-            Self::Version { .. } | Self::Poison(_) => UNCOUNTED_BYTES + 1,
+            Self::Waits(waited) => Some(waited.bytes()),
+            Self::Version { .. } | Self::Poison(_) => None,
         }
     }
 }

@@ -10,7 +10,7 @@
 //! not show it is not the newest. What it holds counts as the table's. That its rows do not fit the table's is found, and the table
 //! poisoned, when it is put together with others, which is before anybody could have read it.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -103,7 +103,7 @@ impl Waiting {
         self.transactions.iter().all(|waited| waited.is_seen_by(visible))
     }
 
-    fn drop_first(&mut self, count: usize) {
+    pub(super) fn drop_first(&mut self, count: usize) {
         for waited in self.transactions.drain(..count.min(self.transactions.len())) {
             self.rows -= waited.changes.changes.len();
             self.bytes -= waited.bytes();
@@ -131,6 +131,21 @@ impl Table {
             && changes.layout.as_ref().is_some_and(|layout| bindings.knows(&self.schema, layout))
             && !changes.changes.iter().any(is_truncation)
     }
+
+    /// None: the table's copy has them.
+    fn wait(
+        &self,
+        generations: &mut HashMap<RelationId, Generation>,
+        stamp: Stamp,
+        changes: TableChanges,
+    ) -> Option<Outcome> {
+        if self.handover.as_ref().is_some_and(|handover| handover.contains(stamp)) {
+            return None;
+        }
+        let generation = self.generation.next(stamp.commit_lsn);
+        generations.insert(self.schema.id, generation);
+        Some(Outcome::Waits(Waited { stamp, generation, changes }))
+    }
 }
 
 impl Mirror {
@@ -147,28 +162,25 @@ impl Mirror {
         let table = published.tables.get(&relation)?;
         let waits = table.lets_wait(&writer.bindings, &changes);
         let (is_full, waiting) = (table.waiting.is_full(), table.waiting.len());
+        if waits && !is_full {
+            return table.wait(&mut writer.generations, stamp, changes);
+        }
         drop(published);
-        if !waits {
+        if waits {
+            freed.add(self.settle(writer, relation, waiting.div_ceil(2)));
+        } else {
             // The newest each by itself: a barrier under way may ask for a moment between them.
             freed.add(self.settle(writer, relation, waiting.saturating_sub(APART)));
             (0..waiting.min(APART)).for_each(|_| freed.add(self.settle(writer, relation, 1)));
-        } else if is_full {
-            freed.add(self.settle(writer, relation, waiting.div_ceil(2)));
         }
         let published = self.published.read();
         let table = published.tables.get(&relation)?;
+        if waits && table.head().is_some() {
+            return table.wait(&mut writer.generations, stamp, changes);
+        }
         let tip = table.tip();
-        let has_rows = table.head().is_some();
         drop(published);
-        if !(waits && has_rows) {
-            return writer.step(tip, stamp, &changes, self.limits.change_log);
-        }
-        if tip.handover.as_ref().is_some_and(|handover| handover.contains(stamp)) {
-            return None;
-        }
-        let generation = tip.generation.next(stamp.commit_lsn);
-        writer.generations.insert(relation, generation);
-        Some(Outcome::Waits(Waited { stamp, generation, changes }))
+        writer.step(tip, stamp, &changes, self.limits.change_log)
     }
 
     /// Before a moment is cut: what it shows of these tables is applied, as one version each.
@@ -190,12 +202,8 @@ impl Mirror {
 
     /// As a large transaction does.
     #[cfg(test)]
-    pub(in crate::mirror) fn hold_writer(&self) -> impl Drop + '_ {
-        struct Held<'a>(#[expect(dead_code, reason = "held")] parking_lot::MutexGuard<'a, Writer>);
-        impl Drop for Held<'_> {
-            fn drop(&mut self) {}
-        }
-        Held(self.writer.lock())
+    pub(in crate::mirror) fn hold_writer(&self) -> impl Sized + '_ {
+        self.writer.lock()
     }
 
     /// Applies the first `count` transactions that wait for the table, as one version. Until it is in place they are seen to wait.
@@ -208,14 +216,7 @@ impl Mirror {
         let tip = table.tip();
         drop(published);
         let outcome = writer.bindings.put_together(&tip, &together, self.limits.change_log);
-        let mut freed = Freed::default();
-        let mut published = self.published.write();
-        if let Some(table) = published.tables.get_mut(&relation) {
-            table.waiting.drop_first(together.len());
-            let displaced = table.take(outcome, self.limits.versions_max);
-            freed.rows.extend(displaced.into_iter().filter_map(|version| version.rows));
-        }
-        drop(published);
+        let mut freed = self.publish([(relation, outcome)], None);
         freed.rows.extend(tip.rows.flatten());
         freed.waited = together;
         freed
@@ -252,7 +253,7 @@ impl Bindings {
             Ok(delta) => {
                 let logged = logged(&delta, last.generation, limits);
                 let xids = together.iter().map(|waited| waited.stamp.xid).collect();
-                Outcome::of_rows(head, delta, xids, last.generation, logged)
+                Outcome::of_rows(head, delta, xids, last.generation, logged, together.len())
             }
         }
     }
