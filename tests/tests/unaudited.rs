@@ -163,6 +163,10 @@ fn errors_of_rows_that_are_passed_over_are_raised() {
         "SELECT a.id, b.id FROM fa a FULL JOIN fb b ON a.id = b.id + 3 WHERE b.id > 1 AND 10 / b.id > 1 ORDER BY 2, 1",
         "SELECT a.id, b.id FROM fa a FULL JOIN fb b ON a.id = b.id + 3 WHERE 10 / b.id > 1 AND a.id < 6 ORDER BY 2, 1",
         "SELECT a.id, b.id FROM fa a FULL JOIN fb b ON a.id = b.id + 3 WHERE coalesce(a.id, b.id) > 2 ORDER BY 1, 2",
+        "SELECT fa.id, (SELECT count(*) + fa.g FROM fc WHERE fc.fa = fa.id) FROM fa ORDER BY 1",
+        "SELECT fa.id, l.n FROM fa, LATERAL (SELECT count(*) + fa.g n FROM fc WHERE fc.fa = fa.id) l WHERE l.n > 2 ORDER BY 1",
+        "SELECT fa.id, l.n, l.g FROM fa, LATERAL (SELECT count(*) n, fa.g g FROM fb WHERE fb.id > fa.id) l WHERE l.g > 2 ORDER BY 1",
+        "SELECT c.id, b.id FROM fa c LEFT JOIN (fa a JOIN fb b ON a.id = b.id) ON b.id = c.k + 1 WHERE b.id > 4 OR b.g > -4 ORDER BY 1, 2",
         "SELECT fc.id FROM fc WHERE fc.g IN (SELECT fb.id FROM fb WHERE fb.id < fc.id AND fb.g < 5) AND 10 / fc.id > 0 ORDER BY 1",
         "SELECT fa.id, x.id FROM fa LEFT JOIN LATERAL (SELECT fc.id FROM fc WHERE fc.fa = fa.k ORDER BY fc.id LIMIT 1) x ON true ORDER BY fa.id LIMIT 3 OFFSET 2",
     ] {

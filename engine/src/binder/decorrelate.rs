@@ -140,10 +140,7 @@ impl Binder<'_> {
             Ok((input, aggregates)) => {
                 let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level, JoinKind::PerRow)?;
                 let (columns, guards) = rewrapped(columns, wrappers, level);
-                if columns.iter().any(|column| any_column(column, &|index| index < left_width)) {
-                    // What is said of them would be said of the left's rows, before PostgreSQL would (which computes the subquery first).
-                    return Err(unsupported("LATERAL groups beside outer columns"));
-                }
+                check_computed(&columns, left_width)?;
                 let value = columns.into_iter().next().ok_or_else(|| unsupported("subquery without columns"))?;
                 let expr_type = value.expr_type();
                 let null = BoundExpr::Literal { value: Value::Null, expr_type };
@@ -254,10 +251,7 @@ impl Binder<'_> {
             Ok((input, aggregates)) => {
                 let (relation, columns) = self.grouped_by_outer(left, input, aggregates, level, JoinKind::Lateral)?;
                 let (columns, guards) = rewrapped(columns, wrappers, level);
-                if columns.iter().any(|column| any_column(column, &|index| index < left_width)) {
-                    // What is said of them would be said of the left's rows, before PostgreSQL would (which computes the subquery first).
-                    return Err(unsupported("LATERAL groups beside outer columns"));
-                }
+                check_computed(&columns, left_width)?;
                 if kind == JoinKind::Left && (!guards.is_empty() || condition.is_some()) {
                     return Err(unsupported("LEFT JOIN LATERAL with a condition"));
                 }
@@ -309,6 +303,15 @@ impl Binder<'_> {
             }
         })
     }
+}
+
+/// Refuses columns of a group for each row of the left that are made of that row alone: what is said of them would be said of the left's
+/// rows, before PostgreSQL would, which computes the subquery first.
+fn check_computed(columns: &[BoundExpr], left_width: usize) -> Bound<()> {
+    let is_of_left = |column: &BoundExpr| {
+        any_column(column, &|index| index < left_width) && !any_column(column, &|index| index >= left_width)
+    };
+    if columns.iter().any(is_of_left) { Err(unsupported("outer columns beside groups of a subquery")) } else { Ok(()) }
 }
 
 /// Whether PostgreSQL makes the subquery a part of the query around it (prepjointree.c, is_simple_subquery), so that it may compute all of

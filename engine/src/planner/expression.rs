@@ -294,17 +294,36 @@ pub fn is_equivalence(expr: &BoundExpr) -> bool {
     }
 }
 
-/// Whether the predicate is not true on a row where all of `columns` are NULL, so that it removes the rows that an
-/// outer join has padded (PostgreSQL: clauses.c find_nonnullable_rels, of which this is the plain part).
-pub fn rejects_nulls(predicate: &BoundExpr, columns: &dyn Fn(usize) -> bool) -> bool {
+/// The relations, as `relation_of` a column tells them, on whose rows of NULLs the predicate is not true, so that it removes the rows
+/// that an outer join has padded with them (PostgreSQL: clauses.c find_nonnullable_rels, of which this is the plain part).
+pub fn nonnullable<R: Ord + Copy>(predicate: &BoundExpr, relation_of: &dyn Fn(usize) -> R) -> BTreeSet<R> {
     match predicate {
-        BoundExpr::And(operands) => operands.iter().any(|operand| rejects_nulls(operand, columns)),
-        BoundExpr::Or(operands) => operands.iter().all(|operand| rejects_nulls(operand, columns)),
-        BoundExpr::IsNull { operand, negated: true } => is_null_on(operand, columns),
-        BoundExpr::IsBool { operand, expected: Some(_), negated: false } => is_null_on(operand, columns),
-        BoundExpr::Not(operand) => is_null_on(operand, columns),
-        other => is_null_on(other, columns),
+        BoundExpr::And(operands) => operands.iter().flat_map(|operand| nonnullable(operand, relation_of)).collect(),
+        BoundExpr::Or(operands) => of_all(operands, &|operand| nonnullable(operand, relation_of)),
+        BoundExpr::IsNull { operand, negated: true }
+        | BoundExpr::IsBool { operand, expected: Some(_), negated: false }
+        | BoundExpr::IsBool { operand, expected: None, negated: true } => nulling(operand, relation_of),
+        other => nulling(other, relation_of),
     }
+}
+
+/// The relations on whose rows of NULLs the value is NULL.
+fn nulling<R: Ord + Copy>(expr: &BoundExpr, relation_of: &dyn Fn(usize) -> R) -> BTreeSet<R> {
+    match expr {
+        BoundExpr::And(operands) | BoundExpr::Or(operands) => {
+            of_all(operands, &|operand| nulling(operand, relation_of))
+        }
+        BoundExpr::Not(operand) => nulling(operand, relation_of),
+        other => {
+            let named: BTreeSet<R> = columns_of(other).into_iter().map(relation_of).collect();
+            named.into_iter().filter(|of| is_null_on(other, &|column| relation_of(column) == *of)).collect()
+        }
+    }
+}
+
+fn of_all<R: Ord + Copy>(operands: &[BoundExpr], of: &dyn Fn(&BoundExpr) -> BTreeSet<R>) -> BTreeSet<R> {
+    let all = operands.iter().map(of).reduce(|known, next| &known & &next);
+    all.unwrap_or_default()
 }
 
 /// Whether the value is NULL on a row where all of `columns` are NULL.

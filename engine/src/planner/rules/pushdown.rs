@@ -3,7 +3,7 @@
 //! subquery_push_qual), so an expression that can raise sees about the rows that it would see there.
 
 use crate::binder::{BoundExpr, WindowCall, cannot_raise, cannot_raise_but};
-use crate::planner::expression::{columns_of, is_plainly_null_on, rejects_nulls, renumber, substitute, type_of};
+use crate::planner::expression::{columns_of, is_plainly_null_on, nonnullable, renumber, substitute, type_of};
 use crate::planner::node::{Aggregate, Join, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::disjunctions::split;
 use crate::planner::rules::raises;
@@ -250,7 +250,7 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         join.is_per_row && columns_of(predicate).into_iter().any(is_right) && !is_sure()
     };
     let pads = join.kind == SideKind::Left && !predicates.iter().any(is_computed_beside);
-    if pads && predicates.iter().any(|predicate| rejects_side(predicate, &join.right, &is_right)) {
+    if pads && removes_padded(&join, &predicates, Side::Right) {
         // The padded rows would not survive (PostgreSQL: prepjointree.c reduce_outer_joins).
         let inner = Join::new(vec![*join.left, *join.right], join.filters);
         return push_into_join(Join { per_row: vec![false, join.is_per_row], ..inner }, predicates);
@@ -292,35 +292,51 @@ fn reduce_full(join: &mut SideJoin, predicates: &[BoundExpr]) -> bool {
     if join.kind != SideKind::Full {
         return false;
     }
-    let left_width = join.left.width();
-    let rejects = |node: &PlanNode, side: &dyn Fn(usize) -> bool| {
-        predicates.iter().any(|predicate| rejects_side(predicate, node, side))
-    };
-    if rejects(&join.left, &|column| column < left_width) {
+    if removes_padded(join, predicates, Side::Left) {
         // If those of the other kind would not either, it goes on from here as any of its kind.
         join.kind = SideKind::Left;
         return false;
     }
-    rejects(&join.right, &|column| column >= left_width)
+    removes_padded(join, predicates, Side::Right)
 }
 
-/// Whether the predicate removes the rows on which all columns of `side` are NULL; an OR by columns that its parts have in common, where
-/// they may be of several tables (clauses.c, find_nonnullable_rels: the tables that all its arms name).
-fn rejects_side(predicate: &BoundExpr, side: &PlanNode, is_of_side: &dyn Fn(usize) -> bool) -> bool {
-    match predicate {
-        BoundExpr::Or(arms) if has_several_tables(side) => {
-            let columns = columns_of(predicate);
-            let is_in_all = |column: usize| arms.iter().all(|arm| rejects_nulls(arm, &|of| of == column));
-            columns.into_iter().filter(|column| is_of_side(*column)).any(is_in_all)
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Side {
+    Left,
+    Right,
+}
+
+/// Whether the rows that have NULLs in place of a row of that side are removed.
+fn removes_padded(join: &SideJoin, predicates: &[BoundExpr], side: Side) -> bool {
+    let left_width = join.left.width();
+    let relation_of = |column: usize| match column.checked_sub(left_width) {
+        None => (Side::Left, relation_of(&join.left, column)),
+        Some(column) => (Side::Right, relation_of(&join.right, column)),
+    };
+    predicates.iter().any(|predicate| nonnullable(predicate, &relation_of).iter().any(|(of, _)| *of == side))
+}
+
+/// The relation of FROM that a column belongs to, by its address: a table, or what is joined as one. Of what is computed of several, the
+/// node that does.
+fn relation_of(node: &PlanNode, column: usize) -> *const PlanNode {
+    match node {
+        PlanNode::Filter { input, .. } => relation_of(input, column),
+        PlanNode::Project { input, expressions } => {
+            let mut of = columns_of(&expressions[column]).into_iter().map(|column| relation_of(input, column));
+            match of.next() {
+                Some(first) if of.all(|other| other == first) => first,
+                _ => node,
+            }
         }
-        predicate => rejects_nulls(predicate, is_of_side),
+        PlanNode::Join(join) => {
+            let (input, column) = join.input_at(column);
+            relation_of(input, column)
+        }
+        PlanNode::SideJoin(join) => match column.checked_sub(join.left.width()) {
+            None => relation_of(&join.left, column),
+            Some(column) if join.kind != SideKind::Mark => relation_of(&join.right, column),
+            Some(_) => node,
+        },
+        _ => node,
     }
-}
-
-fn has_several_tables(node: &PlanNode) -> bool {
-    let mut inputs = 0;
-    node.for_each_input(&mut |_| inputs += 1);
-    let mut is_several = inputs > 1;
-    node.for_each_input(&mut |input| is_several |= has_several_tables(input));
-    is_several
 }
