@@ -22,7 +22,7 @@ use crate::replication::preflight::{self, Finding, Needs, ServerFacts, Severity}
 use crate::replication::release::{self, Releaser};
 use crate::replication::standby;
 use crate::replication::stream::Walsender;
-use crate::replication::supervise::{self, Uninstalled};
+use crate::replication::supervise;
 use crate::room;
 use crate::server::{LET_NOBODY_ELSE, client_leg, exposed_keys};
 use crate::startup::binding;
@@ -34,6 +34,7 @@ use crate::upstream::service::ServicePool;
 
 /// SQLSTATE syntax_error.
 const SYNTAX_ERROR: &str = "42601";
+/// SQLSTATE too_many_connections.
 const TOO_MANY_CONNECTIONS: &str = "53300";
 
 /// What was found out, for people; and whether all is well.
@@ -467,15 +468,14 @@ pub async fn release(settings: &Settings) -> Result<Report, UpstreamError> {
 pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
     let address = UpstreamAddress::of(&settings.upstream)?;
     let mut report = Report { text: String::new(), is_fine: true };
-    let mut is_clean = true;
-    let done = supervise::uninstall(&address, &settings.mirror.publication).await?;
-    is_clean &= tell_uninstalled(&done, "", &mut report);
+    let mut is_clean = uninstall_one(&address, settings, "", &mut report).await?;
     let pool = ServicePool::new(&address, 1)?;
     let others = Neighbours::new(pool).within_reach().await?;
     // Whatever is configured now: it may have been otherwise.
     for database in others {
-        match supervise::uninstall(&address.with_database(&database), &settings.mirror.publication).await {
-            Ok(done) => is_clean &= tell_uninstalled(&done, &format!(" of database {database}"), &mut report),
+        let of = format!(" of database {database}");
+        match uninstall_one(&address.with_database(&database), settings, &of, &mut report).await {
+            Ok(had_nothing) => is_clean &= had_nothing,
             Err(error) => {
                 // What admits nobody (pg_hba.conf) has never been mirrored, unless the operator says that it is to be.
                 let is_named =
@@ -492,13 +492,21 @@ pub async fn uninstall(settings: &Settings) -> Result<Report, UpstreamError> {
 }
 
 /// Whether nothing of freshet's was there.
-fn tell_uninstalled(done: &Uninstalled, of: &str, report: &mut Report) -> bool {
-    for name in &done.dropped {
+async fn uninstall_one(
+    address: &UpstreamAddress,
+    settings: &Settings,
+    of: &str,
+    report: &mut Report,
+) -> Result<bool, UpstreamError> {
+    let prefix = &settings.mirror.publication;
+    let dropped = supervise::uninstall(address, prefix).await?;
+    for name in &dropped {
         let _ = writeln!(report.text, "dropped publication {name}{of}");
     }
-    for Left { name, why, is_ours } in &done.left {
+    let left = supervise::left_behind(address, prefix).await?;
+    for Left { name, why, is_ours } in &left {
         report.is_fine &= is_ours;
         let _ = writeln!(report.text, "left publication {name}{of}: {why}");
     }
-    done.dropped.is_empty() && done.left.is_empty()
+    Ok(dropped.is_empty() && left.is_empty())
 }

@@ -270,10 +270,8 @@ async fn tidy_up(databases: Arc<Databases>, settings: Settings, shutdown: Cancel
         for other in all.into_iter().filter(|other| other.obstacle.is_none() && may(&other.name)) {
             let address = address.with_database(&other.name);
             match supervise::uninstall(&address, &settings.mirror.publication).await {
-                Ok(done) if done.dropped.is_empty() => {}
-                Ok(done) => {
-                    info!(database = other.name, dropped = ?done.dropped, "removed what an earlier freshet left behind")
-                }
+                Ok(dropped) if dropped.is_empty() => {}
+                Ok(dropped) => info!(database = other.name, ?dropped, "removed what an earlier freshet left behind"),
                 Err(error) => {
                     debug!(database = other.name, %error, "not looked for what an earlier freshet left behind")
                 }
@@ -571,7 +569,7 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
     let connections_max = 2 * front.settings.listen.sessions_max + 16;
     let mut shutdown = front.shutdown.clone();
     let mut sessions = JoinSet::new();
-    let mut told: Option<std::time::Instant> = None;
+    let told = Seldom::default();
     loop {
         tokio::select! {
             () = shutdown.reached(Phase::Draining) => return sessions,
@@ -584,9 +582,8 @@ async fn accept<A: Answerers>(front: Arc<Front<A>>, listener: Listener) -> JoinS
                 Ok(client) => front.workers.spawn(&mut sessions, handle(Arc::clone(&front), client)),
                 Err(error) => {
                     // Out of file descriptors, most likely: they come back when sessions end.
-                    if told.is_none_or(|at| at.elapsed() > TELL_AGAIN) {
-                        warn!(%error, "connections cannot be accepted");
-                        told = Some(std::time::Instant::now());
+                    if let Some(left_out) = told.turn() {
+                        warn!(%error, left_out, "connections cannot be accepted");
                     }
                     tokio::time::sleep(Duration::from_millis(50)).await;
                 }

@@ -605,7 +605,10 @@ fn check_and_uninstall_look_at_all_of_them() {
     let world = World::start(|_, _| {});
     world.until_answered(&mut world.client(1), 1);
     // A freshet that begins would have removed it itself.
-    world.cluster.psql(&world.names[1], "CREATE TABLE keyless (id int); CREATE PUBLICATION freshet_0123456789ab");
+    world.cluster.psql(
+        &world.names[1],
+        "CREATE TABLE keyless (id int); CREATE SCHEMA freshet; CREATE PUBLICATION freshet_0123456789ab",
+    );
     let mut settings = Settings::default();
     settings.upstream.url = world.cluster.url(&world.names[0]);
     settings.mirror.databases = DatabaseChoice::Auto;
@@ -613,6 +616,8 @@ fn check_and_uninstall_look_at_all_of_them() {
     let report = runtime.block_on(freshet::check::check(&settings)).expect("upstream answers").text;
     let of_second = report.split_once(&format!("database   {}\n", world.names[1])).expect("it is told").1;
     assert!(of_second.contains("table      public.keyless: relayed"), "{report}");
+    assert!(of_second.contains("note       schema freshet: upstream has one of this name"), "{report}");
+    assert_eq!(report.matches("schema freshet: upstream").count(), 1, "{report}");
     let report = runtime.block_on(freshet::check::uninstall(&settings)).expect("upstream answers");
     let expected = format!("dropped publication freshet_0123456789ab of database {}\n", world.names[1]);
     assert!(report.is_fine && report.text.contains(&expected), "{}", report.text);

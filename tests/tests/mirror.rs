@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use freshet::freshness::exposure::BarrierNumber;
 use freshet::freshness::{Freshness, FreshnessOptions, Served};
 use freshet::metrics::wait_histogram;
-use freshet::replication::supervise::{MirrorOptions, uninstall};
+use freshet::replication::supervise::{MirrorOptions, left_behind, uninstall};
 use freshet::upstream::address::UpstreamAddress;
 use freshet::upstream::connection::Connection;
 use freshet_config::{FreshnessMode, TableChoice};
@@ -518,13 +518,13 @@ async fn losses_are_noticed_at_once_and_mended_and_nothing_is_left_behind() {
     assert_eq!(cluster.psql(&database, leftovers), "0|0");
 
     // What a killed freshet leaves behind, uninstall removes.
-    cluster.psql(&database, "CREATE PUBLICATION freshet_0123456789ab; CREATE PUBLICATION freshet_mine");
-    cluster.psql(&database, "CREATE ROLE app_of_mirror LOGIN PASSWORD 'app'");
-    let as_app = url.replacen("postgres@", "app_of_mirror:app@", 1);
-    let done = uninstall(&UpstreamAddress::parse(&as_app).unwrap(), "freshet").await.unwrap();
-    assert!(done.dropped.is_empty() && !done.left[0].is_ours && done.left[0].why.contains("belongs to postgres"));
-    let done = uninstall(&UpstreamAddress::parse(&url).unwrap(), "freshet").await.unwrap();
-    assert_eq!((&done.dropped[..], done.left.len()), (&["freshet_0123456789ab".to_string()][..], 0));
+    let others = "CREATE PUBLICATION freshet_mine; CREATE ROLE app_of_mirror LOGIN PASSWORD 'app'";
+    cluster.psql(&database, &format!("CREATE PUBLICATION freshet_0123456789ab; {others}"));
+    let address = |url: &str| UpstreamAddress::parse(url).unwrap();
+    let (as_app, as_owner) = (address(&url.replacen("postgres@", "app_of_mirror:app@", 1)), address(&url));
+    assert!(uninstall(&as_app, "freshet").await.unwrap().is_empty());
+    assert!(left_behind(&as_app, "freshet").await.unwrap()[0].why.contains("belongs to postgres"));
+    assert_eq!(uninstall(&as_owner, "freshet").await.unwrap(), ["freshet_0123456789ab"]);
 }
 
 /// Who vacuumed a table that had lost its key, or made an index of it concurrently, kept it in the publication: it could not be updated

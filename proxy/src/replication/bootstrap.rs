@@ -166,6 +166,7 @@ pub struct Left {
     pub is_ours: bool,
 }
 
+/// What is left, by name.
 pub async fn left_behind(pool: &ServicePool, prefix: &str) -> Result<Vec<Left>, UpstreamError> {
     const LEFT: &str = "
         SELECT pubname, pg_get_userbyid(pubowner)::text, pg_has_role(pubowner, 'USAGE') FROM pg_publication WHERE pubname ~ $1

@@ -33,7 +33,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::replication::applied::Applied;
-use crate::replication::bootstrap::{self, Publication, create_publication, drop_publication, fresh_name};
+use crate::replication::bootstrap::{self, Left, Publication, create_publication, drop_publication, fresh_name};
 use crate::replication::catalog::{self, LoadedCatalog, Refusal, TableFacts};
 use crate::replication::copy::{CopyBudget, CopySlots};
 use crate::replication::preflight::{self, Needs, Severity};
@@ -887,17 +887,17 @@ impl Drop for TerminateOnDrop {
 }
 
 /// Removes whatever freshets left behind on this upstream that no longer run; the names of the publications dropped.
-pub async fn uninstall(address: &UpstreamAddress, prefix: &str) -> Result<Uninstalled, UpstreamError> {
+pub async fn uninstall(address: &UpstreamAddress, prefix: &str) -> Result<Vec<String>, UpstreamError> {
     let pool = ServicePool::new(address, 1)?;
     let dropped = bootstrap::drop_abandoned(&pool, prefix).await;
-    let left = bootstrap::left_behind(&pool, prefix).await;
     pool.close();
-    Ok(Uninstalled { dropped: dropped?, left: left? })
+    dropped
 }
 
-/// Publications.
-pub struct Uninstalled {
-    /// By name.
-    pub dropped: Vec<String>,
-    pub left: Vec<bootstrap::Left>,
+/// What [`uninstall`] leaves.
+pub async fn left_behind(address: &UpstreamAddress, prefix: &str) -> Result<Vec<Left>, UpstreamError> {
+    let pool = ServicePool::new(address, 1)?;
+    let left = bootstrap::left_behind(&pool, prefix).await;
+    pool.close();
+    left
 }

@@ -49,7 +49,9 @@ impl Serving<'_> {
                 None => std::future::pending().await,
             }
         });
-        let mut pause = pin!(tokio::time::sleep(machine.tracker.idle_pause(KEEP_ALIVE).unwrap_or(KEEP_ALIVE)));
+        let until_use =
+            |machine: &Machine| tokio::time::sleep(machine.tracker.idle_pause(KEEP_ALIVE).unwrap_or(KEEP_ALIVE));
+        let mut pause = pin!(until_use(machine));
         loop {
             tokio::select! {
                 biased;
@@ -57,7 +59,7 @@ impl Serving<'_> {
                 // A statement at work is no idle session.
                 () = &mut pause => {
                     machine.keep_alive();
-                    pause.set(tokio::time::sleep(machine.tracker.idle_pause(KEEP_ALIVE).unwrap_or(KEEP_ALIVE)));
+                    pause.set(until_use(machine));
                 }
                 // What has begun here must end here.
                 () = &mut over, if !machine.has_begun_answer() => break Ok(Ended::OverTime),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 use ahash::{HashMap, HashSet};
 use freshet_engine::statement::lexer;
 
-use crate::session::FirstQuery;
 use crate::session::answer::{Form, PreparedStatement, Reply, Unit};
 use crate::session::change::Change;
 use crate::session::control::{self, Control};
@@ -16,6 +15,7 @@ use crate::session::intercept;
 use crate::session::machine::local::write_own_execution;
 use crate::session::machine::portal::{Executed, Portal};
 use crate::session::machine::{ExpectedKind, Machine, Unnamed, UnnamedPortal, is_too_long};
+use crate::session::state::FirstQuery;
 use crate::wire::error::{FAILED_TRANSACTION, write_error};
 use crate::wire::extended::{
     BIND_COMPLETE, Bind, CLOSE_COMPLETE, Execute, FLUSH, NO_DATA, PARSE_COMPLETE, Parse, SYNC, Target, write_close,
