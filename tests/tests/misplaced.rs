@@ -80,7 +80,7 @@ fn scripts() -> Vec<Script> {
         ],
         // Likewise of the transaction that a BEGIN behind it begins.
         vec![
-            ([parse("", "SELECT id, v FROM t WHERE id < $1 ORDER BY id"), flush()].concat(), '1'),
+            ([parse("", READ), flush()].concat(), '1'),
             (query("BEGIN ISOLATION LEVEL REPEATABLE READ"), 'Z'),
             (query("ROLLBACK"), 'Z'),
         ],
