@@ -127,3 +127,61 @@ fn changes_of_rows_and_of_domains_count_at_once() {
 fn in_session_mode_changes_through_freshet_count_at_once() {
     check(FreshnessMode::Session);
 }
+
+/// Without audits, which would keep what is described otherwise away.
+#[test]
+fn what_is_made_of_a_domain_is_described_as_upstream_does() {
+    freshet::session::local::patient::want();
+    let world = World::start(FreshnessMode::Session, SETUP);
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, &[]);
+    settle(&mut both.through, "SELECT count(*) FROM people, log");
+    let of_amount = [
+        "lag(a) OVER (ORDER BY e)",
+        "lead(a, 1, a) OVER (ORDER BY e)",
+        "first_value(a) OVER (ORDER BY e)",
+        "nth_value(e, 2) OVER (ORDER BY e)",
+        "nullif(a, 1)",
+        "nullif(1.5, a)",
+        "nullif(e, 'x')",
+        "coalesce(a, 0)",
+        "coalesce(a, a)",
+        "coalesce(a, 1::numeric(8, 2))",
+        "coalesce(NULL, a)",
+        "coalesce(e, 'none')",
+        "coalesce(e, 'none'::varchar(40))",
+        "greatest(a, 1::numeric(8, 2))",
+        "CASE WHEN y > 1960 THEN a ELSE 1::numeric(8, 2) END",
+        "CASE WHEN y > 1960 THEN e END",
+    ];
+    let mut statements: Vec<String> =
+        of_amount.iter().map(|made| format!("SELECT {made} AS made FROM people ORDER BY e")).collect();
+    statements.extend(
+        [
+            "SELECT mode() WITHIN GROUP (ORDER BY a) FROM people",
+            "SELECT percentile_disc(0.5) WITHIN GROUP (ORDER BY e) FROM people",
+            "SELECT percentile_disc(ARRAY[0.5]) WITHIN GROUP (ORDER BY a) FROM people",
+            "SELECT a FROM people UNION ALL SELECT a FROM log ORDER BY 1",
+            "SELECT a FROM people UNION SELECT 1::numeric(8, 2) ORDER BY 1",
+            "SELECT max(a), min(e) FROM people",
+            "SELECT made FROM (SELECT coalesce(a, 1::numeric(8, 2)) AS made FROM people) q ORDER BY 1",
+            "SELECT q.a FROM (VALUES (1::numeric(8, 2))) v (a) JOIN log q USING (a) ORDER BY 1",
+        ]
+        .map(str::to_owned),
+    );
+    for sql in &statements {
+        // Compared with its description.
+        both.routed("nothing", sql);
+    }
+    // A domain without a modifier has none to lose.
+    for made in [
+        "lag(y) OVER (ORDER BY e)",
+        "nullif(y, 1960)",
+        "coalesce(y, 0)",
+        "CASE WHEN a > 5 THEN y END",
+        "coalesce(note, 'x')",
+    ] {
+        let sql = format!("SELECT {made} AS made, a FROM people ORDER BY e");
+        let (route, reason) = both.routed("nothing", &sql);
+        assert!(route == "local" || route == "hit", "{sql}: {route} {reason}");
+    }
+}

@@ -293,10 +293,15 @@ impl Binder<'_> {
         let chosen =
             exact.or_else(|| by_cast().filter(|_| is_converted)).copied().filter(|_| direct.len() == fractions);
         let chosen = chosen.ok_or_else(|| unknown_function(call, std::slice::from_ref(&value)))?;
+        self.note_modifier(value.expr_type);
         let argument = self.coerce(value, chosen.argument.unwrap_or(from), CastContext::Implicit)?;
         let mut extra = Vec::new();
         let mut result = chosen.result;
         for fraction in direct {
+            if fraction.is_unknown() && !is_converted {
+                // As good a float8 as an array of them; which, hangs on what is sorted (parse_func.c, func_select_candidate).
+                return Err(unsupported("percentile_disc of an untyped fraction"));
+            }
             let fraction = match fraction.pg_type() {
                 // An array of results, one for each.
                 PgType::Array(_) => {
@@ -304,6 +309,7 @@ impl Binder<'_> {
                     let element = element.ok_or_else(|| unsupported("array of percentiles of such a type"))?;
                     self.check_element_collation(argument.expr_type.collation)?;
                     result = PgType::Array(element);
+                    self.kept_domains.push(argument.pg_type());
                     self.coerce(fraction, PgType::Array(Element::Float8), CastContext::Implicit)?
                 }
                 _ => self.coerce(fraction, PgType::Float8, CastContext::Implicit)?,

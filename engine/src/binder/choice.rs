@@ -178,9 +178,7 @@ impl Context {
                 let both = [left.columns.clone(), right.columns].concat();
                 let is_open = right.rows || self.any_open(condition.iter().chain(test), &both);
                 match kind {
-                    MatchKind::Semi | MatchKind::SemiOfEach | MatchKind::Anti => {
-                        Open { columns: left.columns, rows: left.rows || is_open }
-                    }
+                    MatchKind::Semi | MatchKind::Anti => Open { columns: left.columns, rows: left.rows || is_open },
                     MatchKind::Mark => {
                         let columns = [left.columns, vec![is_open]].concat();
                         Open { columns, rows: left.rows }

@@ -162,6 +162,7 @@ impl Binder<'_> {
             items.into_iter().map(|item| self.coerce(item, common, CastContext::Implicit)).collect::<Bound<_>>()?;
         let (collation, strength) = self.input_collation(&items.iter().collect::<Vec<_>>(), common)?;
         let typmod = common_typmod(&items);
+        self.note_modifier(ExprType { pg_type: common, typmod, collation });
         if matches!(common, PgType::Array(_)) {
             for item in &items {
                 self.check_element_collation(item.expr_type.collation)?;

@@ -38,15 +38,7 @@ pub(super) const INT8: ExprType = ExprType { pg_type: PgType::Int8, typmod: -1, 
 
 impl Binder<'_> {
     /// The rows of `left` that a Semi or Anti keeps.
-    pub(super) fn matched(
-        &mut self,
-        left: BoundRelation,
-        mut subquery: Subquery,
-        kind: MatchKind,
-    ) -> Bound<BoundRelation> {
-        let is_tied = matches!(subquery.kind, Asked::In(_))
-            && subquery.relation.any_expression(&|expr| mentions(expr, subquery.level));
-        let kind = if kind == MatchKind::Semi && is_tied { MatchKind::SemiOfEach } else { kind };
+    pub(super) fn matched(&mut self, left: BoundRelation, subquery: Subquery, kind: MatchKind) -> Bound<BoundRelation> {
         let (asked, conditions, test) = self.asked_beside(left, subquery)?;
         let condition = all_of(conditions.into_iter().chain(test).collect());
         let (left, right) = asked;

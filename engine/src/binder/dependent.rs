@@ -93,6 +93,7 @@ impl Binder<'_> {
         mut right: BoundRelation,
         level: usize,
     ) -> Bound<Independent> {
+        self.independents += 1;
         let left = self.settled(left)?;
         let (left_width, right_width) = (left.width(), right.width());
         let mut columns: Vec<(usize, ExprType)> = Vec::new();
@@ -329,7 +330,7 @@ impl Binder<'_> {
         let left = Box::new(self.for_each(left, domain)?);
         let right = Box::new(if is_right_tied { self.for_each(right, domain)? } else { right });
         let width = match kind {
-            MatchKind::Semi | MatchKind::SemiOfEach | MatchKind::Anti => left_width,
+            MatchKind::Semi | MatchKind::Anti => left_width,
             MatchKind::Mark => left_width + 1,
             MatchKind::Single => left_width + right_width,
         };

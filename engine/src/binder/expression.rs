@@ -676,6 +676,7 @@ impl Binder<'_> {
         };
         let condition = self.call(equal, vec![left, right], -1)?;
         let expr_type = kept.expr_type;
+        self.note_modifier(expr_type);
         let null = BoundExpr::Literal { value: Value::Null, expr_type };
         let branches = vec![(condition.expr, null)];
         let expr = BoundExpr::Case { branches, otherwise: Box::new(kept.expr), expr_type };
@@ -824,7 +825,9 @@ fn cast_by_name(call: &Call, arguments: &[Typed]) -> Option<PgType> {
     let [argument] = arguments else { return None };
     let to = PgType::ALL.into_iter().find(|to| to.typname() == call.name && *to != PgType::Unknown)?;
     if argument.is_unknown() {
-        return Some(to);
+        // A parameter is no constant: only where no function takes it, to a string by its text (find_coercion_pathway).
+        let is_string = matches!(to, PgType::Text | PgType::Varchar | PgType::Bpchar | PgType::Name);
+        return (is_string || matches!(argument.expr, BoundExpr::Literal { .. })).then_some(to);
     }
     let cast = functions::cast(argument.pg_type(), to)?;
     matches!(cast.method, CastMethod::BinaryCompatible | CastMethod::ViaText(_)).then_some(to)

@@ -144,7 +144,7 @@ fn is_sure_column(relation: &BoundRelation, column: usize) -> bool {
         BoundRelation::Join { left, right, .. } | BoundRelation::Dependent { left, right, .. } => of_pair(left, right),
         BoundRelation::Match { kind, left, right, .. } => match kind {
             MatchKind::Single => of_pair(left, right),
-            MatchKind::Semi | MatchKind::SemiOfEach | MatchKind::Anti | MatchKind::Mark => {
+            MatchKind::Semi | MatchKind::Anti | MatchKind::Mark => {
                 column < left.width() && is_sure_column(left, column)
             }
         },

@@ -27,6 +27,7 @@ mod inherited;
 mod json;
 mod notation;
 mod output_name;
+mod part;
 mod query;
 mod recursive;
 mod relation;
@@ -314,9 +315,6 @@ pub enum JoinKind {
 pub enum MatchKind {
     /// The rows of the left that have one. Output: the left's columns.
     Semi,
-    /// Likewise of an IN that names columns of the left, which PostgreSQL asks of each of its rows (up to 16: subselect.c,
-    /// convert_ANY_sublink_to_join), so that it leads to none.
-    SemiOfEach,
     /// Those that have none.
     Anti,
     /// Every row of the left; output: its columns and a boolean, IN's answer where there is a test, else EXISTS's.
@@ -637,6 +635,11 @@ struct Binder<'a> {
     /// Types of which something is made that would be of a domain, if what it is made of is: an array, whose literals are read with the
     /// domain's checks then, or another row's value beside a default, or the side of USING whose value is taken.
     kept_domains: Vec<PgType>,
+    /// Types with a modifier (a length, a scale) of which something is made that has another modifier, or none, if a domain has it: CASE and
+    /// the like of a domain and its base type lose it, what has the type of its argument keeps it (parse_coerce.c).
+    modified: Vec<PgType>,
+    /// How many subqueries have been made joins in the general way.
+    independents: usize,
     /// What the statement means hangs on which expressions are the same: it groups, or wants distinct rows.
     tells_same: bool,
     nodes: usize,
@@ -683,6 +686,8 @@ impl<'a> Binder<'a> {
             custom_settings: BTreeSet::new(),
             casts_domain: false,
             kept_domains: Vec::new(),
+            modified: Vec::new(),
+            independents: 0,
             tells_same: false,
             nodes: 0,
             outer: Vec::new(),
@@ -699,7 +704,7 @@ impl<'a> Binder<'a> {
             return Err(unsupported("a cast of a domain's column beside GROUP BY or DISTINCT"));
         }
         if self.may_keep_domain() {
-            return Err(unsupported("an array, USING, or a default of another row's value, beside a domain's column"));
+            return Err(unsupported("what would be of a domain, or lose its modifier, made of a domain's column"));
         }
         let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
         // check_variable_parameters: every number up to the highest must have got a type.
@@ -749,13 +754,22 @@ impl<'a> Binder<'a> {
     /// arrays and what is polymorphic keep the domain (parse_coerce.c, enforce_generic_type_consistency).
     fn may_keep_domain(&self) -> bool {
         let is_kept = |column: &ColumnSchema| {
-            column.is_of_domain() && column.pg_type.is_some_and(|base| self.kept_domains.contains(&base))
+            let is_made =
+                |base: PgType| self.kept_domains.contains(&base) || column.typmod >= 0 && self.modified.contains(&base);
+            column.is_of_domain() && column.pg_type.is_some_and(is_made)
         };
         let has_one = |used: &TableUse| {
             let schema = self.catalog.described(used.table);
             schema.is_some_and(|schema| used.columns.iter().any(|column| is_kept(&schema.columns[*column])))
         };
-        !self.kept_domains.is_empty() && self.tables.iter().any(has_one)
+        !(self.kept_domains.is_empty() && self.modified.is_empty()) && self.tables.iter().any(has_one)
+    }
+
+    /// Notes what is made of a value of that type: see [`Self::modified`].
+    fn note_modifier(&mut self, expr_type: ExprType) {
+        if expr_type.typmod >= 0 {
+            self.modified.push(expr_type.pg_type);
+        }
     }
 
     /// Notes a definition that the statement does not show: that it was read, and what may be names of zones in it.

@@ -94,7 +94,7 @@ impl BoundRelation {
             Self::Project { expressions, .. } => expressions.len(),
             Self::Join { left, right, .. } | Self::Dependent { left, right, .. } => left.width() + right.width(),
             Self::Match { kind, left, right, .. } => match kind {
-                MatchKind::Semi | MatchKind::SemiOfEach | MatchKind::Anti => left.width(),
+                MatchKind::Semi | MatchKind::Anti => left.width(),
                 MatchKind::Mark => left.width() + 1,
                 MatchKind::Single => left.width() + right.width(),
             },

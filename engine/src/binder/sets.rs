@@ -89,6 +89,7 @@ impl Binder<'_> {
             };
             let (a, b) = (ours_typed.expr_type.typmod, theirs_typed.expr_type.typmod);
             let expr_type = ExprType { pg_type: common, typmod: if a == b { a } else { -1 }, collation };
+            self.note_modifier(expr_type);
             if !(is_all && operation == SetOperation::Union) {
                 check_groupable(expr_type, "set operation")?;
             }

@@ -6,6 +6,7 @@ use crate::binder::dependent::{filtered_early, has_dependent, is_plain};
 use crate::binder::expression::Level;
 use crate::binder::function::has_stand_in;
 use crate::binder::harmless::hides_errors;
+use crate::binder::part::may_raise_of_part;
 use crate::binder::relation::{
     AGGREGATE_BASE, GROUPING_BASE, RIGHT_BASE, SCALAR_BASE, SUBQUERY_BASE, any_column, as_outer, has_outer,
     is_own_column, map_columns,
@@ -188,8 +189,15 @@ impl Binder<'_> {
         }
         relation = self.settled(relation)?;
         if !plain.is_empty() {
+            let is_loud = |part: &BoundExpr| may_raise_of_part(&relation, part, &level.subqueries);
+            let (is_loud, before) = (plain.iter().any(is_loud), self.independents);
             let mut predicate = if plain.len() == 1 { plain.remove(0) } else { BoundExpr::And(plain) };
             relation = self.attached(relation, level, vec![&mut predicate])?;
+            if is_loud && self.independents > before {
+                return Err(unsupported(
+                    "a condition on a part of what is joined, by a subquery that may raise an error",
+                ));
+            }
             relation = BoundRelation::Filter { input: Box::new(relation), predicate };
         }
         for (number, kind) in matches {

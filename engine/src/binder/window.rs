@@ -138,6 +138,7 @@ impl Binder<'_> {
             return Err(unsupported("window function of an untyped value"));
         }
         let value = arguments[0].clone();
+        self.note_modifier(value.expr_type);
         let mut bound = Vec::with_capacity(arguments.len());
         for (position, argument) in arguments.into_iter().enumerate() {
             let argument =

@@ -22,6 +22,8 @@ pub struct HiddenCalls {
     /// One of these is used where neither its name nor its type's has to stand: a cast that is not written, an operator that keywords stand
     /// for.
     pub is_unseen: bool,
+    /// An event trigger may do so, whatever is defined.
+    pub fires: bool,
 }
 
 impl HiddenCalls {

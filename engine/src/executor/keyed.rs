@@ -272,9 +272,8 @@ impl Run<'_> {
         if join.kind != SideKind::Semi || join.equalities.iter().any(|of| may_raise_at(&join.left, 0, &of.left)) {
             return None;
         }
-        let computed = if join.is_of_each { Computed::Whole } else { Computed::Once };
         join.equalities.iter().find_map(|equality| {
-            let (column, scan) = self.target(equality, 0, &join.left, 0, computed)?;
+            let (column, scan) = self.target(equality, 0, &join.left, 0, Computed::Once)?;
             Some((equality, column, scan))
         })
     }
@@ -342,12 +341,7 @@ impl Run<'_> {
         };
         let step = |(equality, end): (&'j Equality, usize)| {
             let (input, (from, key)) = (equality.ends()[end].0, equality.ends()[1 - end]);
-            let computed = match (join.per_row[input], join.per_row[from]) {
-                (true, _) => Computed::PerRow,
-                // It is computed for each row that there is, and leads to none.
-                (false, true) => Computed::Whole,
-                (false, false) => Computed::Once,
-            };
+            let computed = if join.per_row[input] { Computed::PerRow } else { Computed::Once };
             if computed != Computed::PerRow && raises(input) {
                 return None;
             }
@@ -413,10 +407,9 @@ impl Run<'_> {
         let way = way(node, index.checked_sub(base)?, is_per_row, &is_quiet)?;
         let Way { scan, column, is_quiet, is_unwrapped, .. } = way;
         let table = self.snapshot.tables.get(&scan.table)?;
-        // Without an index of its own PostgreSQL computes the conditions of all rows; of others than the primary key's nothing is known.
+        // Unless it goes by an index, PostgreSQL computes the conditions of all rows; whether it does hangs on what it takes to be cheaper.
         let is_free = is_quiet && (is_unwrapped || computed != Computed::WithValues);
-        let has_index = computed != Computed::Whole && table.schema.primary_key == [column];
-        if !(is_free || is_per_row || has_index) {
+        if !(is_free || is_per_row) {
             return None;
         }
         let is_large =
@@ -510,8 +503,6 @@ enum Computed {
     Once,
     /// Likewise, with the values that are selected from it.
     WithValues,
-    /// As a whole, whatever index it has.
-    Whole,
 }
 
 /// From a node's column to the scan that its rows with a value in it are made of alone: other rows of the table make other rows of the node.

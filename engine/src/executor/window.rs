@@ -181,6 +181,10 @@ impl Run<'_> {
             Arc::new(Float64Array::from_iter_values((0..rows).map(value)))
         };
         use WindowFunction as F;
+        if !matches!(function, F::FirstValue | F::LastValue | F::NthValue) && may_lead_beyond(call) {
+            // PostgreSQL looks for the frame's ends whether or not the function does (nodeWindowAgg.c, ExecWindowAgg).
+            self.frames(batch, sorted, call)?;
+        }
         Ok(match function {
             F::RowNumber => integers(&|at| at - start_of(at) + 1),
             F::Rank => integers(&|at| peers_start(at) - start_of(at) + 1),
@@ -312,6 +316,17 @@ impl Run<'_> {
         };
         Frames::new(sorted, call, key.as_ref(), self.environment)
     }
+}
+
+/// Whether looking for the ends of its frames may raise an error: the distance is added to a value of a bounded type.
+fn may_lead_beyond(call: &WindowCall) -> bool {
+    let has_distance = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
+    let is_bounded = |key: &SortKey| {
+        matches!(type_of(&key.expr), PgType::Date | PgType::Timestamp | PgType::Timestamptz | PgType::Interval)
+    };
+    call.frame.unit == FrameUnit::Range
+        && (has_distance(&call.frame.start) || has_distance(&call.frame.end))
+        && call.order.iter().any(is_bounded)
 }
 
 fn has_same_order(a: &WindowCall, b: &WindowCall) -> bool {

@@ -3,9 +3,8 @@
 use std::collections::BTreeSet;
 
 use crate::binder::{BoundExpr, ExprType};
-use crate::catalog::{Collation, functions};
-use crate::types::array::ArrayView;
-use crate::types::{PgType, Value};
+use crate::catalog::Collation;
+use crate::types::PgType;
 
 /// Calls `visit` on each direct operand.
 pub fn for_each_operand<'e>(expr: &'e BoundExpr, visit: &mut dyn FnMut(&'e BoundExpr)) {
@@ -215,82 +214,6 @@ pub fn mirrored(order: &'static str) -> &'static str {
         ">" => "<",
         ">=" => "<=",
         other => other,
-    }
-}
-
-/// What PostgreSQL takes the evaluation of a qual to cost, in calls; quals of one node run in this order, the
-/// written one among equals (PostgreSQL: createplan.c order_qual_clauses, costsize.c cost_qual_eval_walker;
-/// practically every built-in has procost 1).
-pub fn qual_cost(expr: &BoundExpr) -> f64 {
-    match expr {
-        BoundExpr::InList { operand, list, .. } => listed_cost(operand, list),
-        BoundExpr::Call { function, arguments, .. } => match (function.name, &arguments[..]) {
-            // clauses.c, simplify_boolean_equality.
-            ("=" | "<>", [tested, BoundExpr::Literal { value: Value::Bool(_), .. }])
-            | ("=" | "<>", [BoundExpr::Literal { value: Value::Bool(_), .. }, tested]) => qual_cost(tested),
-            (_, [operand, array]) if std::ptr::eq(*function, &functions::EQUALS_ANY) => {
-                qual_cost(operand) + qual_cost(array) + array_cost(array)
-            }
-            // Here alone.
-            ("comparable_moment" | "comparable_time" | "date_not_above" | "date_not_below", [value]) => {
-                qual_cost(value)
-            }
-            // By the output function of one type and the input function of the other.
-            _ if function.is_via_text() => 2.0 + operands_cost(expr),
-            _ => 1.0 + operands_cost(expr),
-        },
-        BoundExpr::IsDistinct { .. } | BoundExpr::Extreme { .. } => 1.0 + operands_cost(expr),
-        _ => operands_cost(expr),
-    }
-}
-
-fn operands_cost(expr: &BoundExpr) -> f64 {
-    let mut cost = 0.0;
-    for_each_operand(expr, &mut |operand| cost += qual_cost(operand));
-    cost
-}
-
-/// From so many constants on a list is hashed (clauses.c, MIN_ARRAY_SIZE_FOR_HASHED_SAOP): a call of the hash function and one of equality.
-const HASHED_MIN: usize = 9;
-
-/// Half of so many comparisons, as the right one is among them anywhere; or those by a hash table.
-fn comparisons_cost(count: usize) -> f64 {
-    if count >= HASHED_MIN { 2.0 } else { count as f64 * 0.5 }
-}
-
-/// Constants stand in an array, a single one and whatever else there is are compared by themselves (parse_expr.c, transformAExprIn).
-fn listed_cost(operand: &BoundExpr, list: &[BoundExpr]) -> f64 {
-    let is_alone = list.iter().filter(|item| is_row_independent(item)).count() == 1;
-    let is_in_array = |item: &&BoundExpr| !is_alone && is_row_independent(item);
-    let (in_array, by_themselves): (Vec<_>, Vec<_>) = list.iter().partition(is_in_array);
-    let of_items = list.iter().map(qual_cost).sum::<f64>();
-    let of_array = match in_array.len() {
-        0 => 0.0,
-        count => qual_cost(operand) + comparisons_cost(count),
-    };
-    of_items + of_array + by_themselves.len() as f64 * (1.0 + qual_cost(operand))
-}
-
-fn array_cost(array: &BoundExpr) -> f64 {
-    /// Elements that PostgreSQL takes an array to have which it does not know (selfuncs.c, estimate_array_length; since 17 it asks
-    /// its statistics).
-    const UNKNOWN: usize = 10;
-    match array {
-        BoundExpr::Literal { value: Value::Array(bytes), .. } => comparisons_cost(ArrayView::of(bytes).len()),
-        _ => UNKNOWN as f64 * 0.5,
-    }
-}
-
-/// Whether a qual of a scan is computed behind others of the same cost: an equality goes into an equivalence class, and comes out of it when
-/// all others are in their places (equivclass.c, generate_base_implied_equalities).
-pub fn is_equivalence(expr: &BoundExpr) -> bool {
-    let is_bool = |part: &BoundExpr| matches!(part, BoundExpr::Literal { value: Value::Bool(_), .. });
-    match expr {
-        BoundExpr::Call { function, arguments, .. } => {
-            function.name == "=" && arguments.len() == 2 && !arguments.iter().any(is_bool)
-        }
-        BoundExpr::InList { list, negated: false, .. } => list.len() == 1,
-        _ => false,
     }
 }
 

@@ -4,6 +4,7 @@
 //! unread columns dropped, hashable join equalities found, limits moved into sorts. What depends on the data (join
 //! order, which aggregation, index or scan) is decided by the executor, so a plan is valid for every snapshot of its catalog.
 
+mod cost;
 pub mod explain;
 pub mod expression;
 pub mod node;
@@ -167,7 +168,7 @@ pub fn plan(query: BoundQuery, abilities: &Abilities) -> Result<Plan, UpstreamRe
     // Those that the sides of a UNION ALL have by now.
     all(&mut root, &mut commons, &mut scalars).try_for_each(|node| constants.gather_sides(node))?;
     prune(&mut root, &mut commons, &mut scalars);
-    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, abilities))?;
+    all(&mut root, &mut commons, &mut scalars).try_for_each(|node| finish(node, query.parameters.len(), abilities))?;
     Ok(Plan {
         root,
         commons,
@@ -229,10 +230,10 @@ fn prune(root: &mut PlanNode, commons: &mut [PlanNode], scalars: &mut [Scalar]) 
     }
 }
 
-fn finish(node: &mut PlanNode, abilities: &Abilities) -> Result<(), UpstreamReason> {
+fn finish(node: &mut PlanNode, own: usize, abilities: &Abilities) -> Result<(), UpstreamReason> {
     rules::joins::find_equalities(node)?;
     rules::order::order(node)?;
-    rules::scans::prepare(node)?;
+    rules::scans::prepare(node, own)?;
     check(node, abilities)
 }
 
@@ -270,15 +271,13 @@ fn translate(relation: BoundRelation) -> Result<PlanNode, UpstreamReason> {
             return Err(UpstreamReason::Unsupported("JOIN LATERAL in this place".into()));
         }
         BoundRelation::Match { kind, left, right, condition, test } => {
-            let is_of_each = kind == MatchKind::SemiOfEach;
             let kind = match kind {
-                MatchKind::Semi | MatchKind::SemiOfEach => SideKind::Semi,
+                MatchKind::Semi => SideKind::Semi,
                 MatchKind::Anti => SideKind::Anti,
                 MatchKind::Mark => SideKind::Mark,
                 MatchKind::Single => SideKind::Single,
             };
-            let join = side_join(kind, translate(*left)?, translate(*right)?, split(condition), test);
-            SideJoin { is_of_each, ..join }.into()
+            side_join(kind, translate(*left)?, translate(*right)?, split(condition), test).into()
         }
         BoundRelation::Aggregate { input, groups, aggregates } => {
             let input = Box::new(translate(*input)?);
@@ -361,7 +360,6 @@ fn side_join(
         test_key: None,
         is_per_row: kind == SideKind::Single,
         is_lateral: false,
-        is_of_each: false,
     }
 }
 

@@ -242,8 +242,6 @@ pub struct SideJoin {
     pub is_per_row: bool,
     /// It does so in FROM: before it sorts.
     pub is_lateral: bool,
-    /// A semi join that PostgreSQL asks of each row of `left` that there is, instead of looking for such rows by it.
-    pub is_of_each: bool,
 }
 
 /// Output: the groups, then the calls. Without groups: one row.
@@ -300,11 +298,7 @@ impl PlanNode {
             Self::Scan(scan) => scan.outputs,
             Self::Project { expressions, .. } => expressions.len(),
             Self::Join(join) => join.inputs.iter().map(Self::width).sum(),
-            Self::SideJoin(join) => match join.kind {
-                SideKind::Left | SideKind::Full | SideKind::Single => join.left.width() + join.right.width(),
-                SideKind::Semi | SideKind::Anti => join.left.width(),
-                SideKind::Mark => join.left.width() + 1,
-            },
+            Self::SideJoin(join) => join.width(),
             Self::Append { types, .. }
             | Self::SetOperation { types, .. }
             | Self::Values { types, .. }
@@ -362,6 +356,17 @@ impl PlanNode {
             return self;
         }
         Self::Filter { input: Box::new(self), predicates }
+    }
+}
+
+impl SideJoin {
+    /// Number of output columns.
+    pub fn width(&self) -> usize {
+        match self.kind {
+            SideKind::Left | SideKind::Full | SideKind::Single => self.left.width() + self.right.width(),
+            SideKind::Semi | SideKind::Anti => self.left.width(),
+            SideKind::Mark => self.left.width() + 1,
+        }
     }
 }
 

@@ -282,7 +282,6 @@ fn columns_of_a_table_hang_on_its_primary_key_where_that_is_grouped_by() {
             test: None,
             test_key: None,
             is_per_row: false,
-            is_of_each: false,
             is_lateral: false,
         };
         PlanNode::SideJoin(join)

@@ -95,12 +95,13 @@ const TYPE_OR_FUNCTION: &str = "\
     like natural notnull! outer overlaps! right similar tablesample verbose \
     ";
 
+// system_user is a word as others before PostgreSQL 16: a column of that name, unquoted, is upstream's.
 const RESERVED: &str = "\
     all analyse analyze and any array! as! asc asymmetric both case cast check collate column constraint create! \
     current_catalog current_date current_role current_time current_timestamp current_user default deferrable desc \
     distinct do else end except! false fetch! for! foreign from! grant! group! having! in initially intersect! \
     into! lateral leading limit! localtime localtimestamp not null offset! on! only or order! placing primary \
-    references returning! select session_user some symmetric table then to! trailing true union! unique user \
+    references returning! select session_user some symmetric system_user table then to! trailing true union! unique user \
     using variadic when where! window! with! \
     ";
 

@@ -3,9 +3,11 @@
 //! subquery_push_qual), so an expression that can raise sees about the rows that it would see there.
 
 use crate::binder::{BoundExpr, WindowCall, cannot_raise, cannot_raise_but};
-use crate::planner::expression::{columns_of, is_plainly_null_on, nonnullable, renumber, substitute, type_of};
+use crate::planner::expression::{columns_of, is_plainly_null_on, renumber, substitute, type_of};
 use crate::planner::node::{Aggregate, Join, PlanNode, SideJoin, SideKind};
 use crate::planner::rules::disjunctions::split;
+use crate::planner::rules::hanging::{self, brought_down};
+use crate::planner::rules::padded::{Side, reduce_full, removes_padded};
 use crate::planner::rules::raises;
 use crate::types::PgType;
 
@@ -249,7 +251,9 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         let is_sure = || cannot_raise_but(predicate, &|part| is_plainly_null_on(part, &is_right));
         join.is_per_row && columns_of(predicate).into_iter().any(is_right) && !is_sure()
     };
-    let pads = join.kind == SideKind::Left && !predicates.iter().any(is_computed_beside);
+    let pads = join.kind == SideKind::Left
+        && !predicates.iter().any(is_computed_beside)
+        && !hanging::may_raise(&join, &predicates);
     if pads && removes_padded(&join, &predicates, Side::Right) {
         // The padded rows would not survive (PostgreSQL: prepjointree.c reduce_outer_joins).
         let inner = Join::new(vec![*join.left, *join.right], join.filters);
@@ -282,61 +286,5 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
     join.filters = rest;
     join.left = Box::new(push(*join.left, left_only));
     join.right = Box::new(push(*join.right, right_only));
-    PlanNode::SideJoin(join).filtered(above)
-}
-
-/// A full join whose padded rows would not survive is one of a single side, or of none (prepjointree.c, reduce_outer_joins): what is said of
-/// a side that is kept is computed for all its rows. True: that is the right one, of which the join stays full here, and everything
-/// said above it.
-fn reduce_full(join: &mut SideJoin, predicates: &[BoundExpr]) -> bool {
-    if join.kind != SideKind::Full {
-        return false;
-    }
-    if removes_padded(join, predicates, Side::Left) {
-        // If those of the other kind would not either, it goes on from here as any of its kind.
-        join.kind = SideKind::Left;
-        return false;
-    }
-    removes_padded(join, predicates, Side::Right)
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Side {
-    Left,
-    Right,
-}
-
-/// Whether the rows that have NULLs in place of a row of that side are removed.
-fn removes_padded(join: &SideJoin, predicates: &[BoundExpr], side: Side) -> bool {
-    let left_width = join.left.width();
-    let relation_of = |column: usize| match column.checked_sub(left_width) {
-        None => (Side::Left, relation_of(&join.left, column)),
-        Some(column) => (Side::Right, relation_of(&join.right, column)),
-    };
-    predicates.iter().any(|predicate| nonnullable(predicate, &relation_of).iter().any(|(of, _)| *of == side))
-}
-
-/// The relation of FROM that a column belongs to, by its address: a table, or what is joined as one. Of what is computed of several, the
-/// node that does.
-fn relation_of(node: &PlanNode, column: usize) -> *const PlanNode {
-    match node {
-        PlanNode::Filter { input, .. } => relation_of(input, column),
-        PlanNode::Project { input, expressions } => {
-            let mut of = columns_of(&expressions[column]).into_iter().map(|column| relation_of(input, column));
-            match of.next() {
-                Some(first) if of.all(|other| other == first) => first,
-                _ => node,
-            }
-        }
-        PlanNode::Join(join) => {
-            let (input, column) = join.input_at(column);
-            relation_of(input, column)
-        }
-        PlanNode::SideJoin(join) => match column.checked_sub(join.left.width()) {
-            None => relation_of(&join.left, column),
-            Some(column) if join.kind != SideKind::Mark => relation_of(&join.right, column),
-            Some(_) => node,
-        },
-        _ => node,
-    }
+    brought_down(join, above)
 }

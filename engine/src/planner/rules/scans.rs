@@ -3,31 +3,28 @@
 use std::collections::BTreeSet;
 
 use crate::binder::BoundExpr;
-use crate::planner::expression::{column_equals, for_each_operand, is_equivalence, is_immutable, qual_cost};
+use crate::planner::cost::{in_evaluation_order, is_equivalence};
+use crate::planner::expression::{column_equals, for_each_operand, is_immutable};
 use crate::planner::node::{LookUp, PlanNode, Scan};
 use crate::planner::rules::for_each_input_mut;
 use crate::reason::UpstreamReason;
 
-pub(in crate::planner) fn prepare(node: &mut PlanNode) -> Result<(), UpstreamReason> {
-    for_each_input_mut(node, &mut prepare)?;
+/// `own`: see [`in_evaluation_order`].
+pub(in crate::planner) fn prepare(node: &mut PlanNode, own: usize) -> Result<(), UpstreamReason> {
+    for_each_input_mut(node, &mut |input| prepare(input, own))?;
     match node {
-        PlanNode::Scan(scan) => prepare_scan(scan),
-        PlanNode::Filter { predicates, .. } => in_evaluation_order(predicates),
-        PlanNode::Join(join) => in_evaluation_order(&mut join.filters),
-        PlanNode::SideJoin(join) => in_evaluation_order(&mut join.filters),
+        PlanNode::Scan(scan) => prepare_scan(scan, own),
+        PlanNode::Filter { predicates, .. } => in_evaluation_order(predicates, own),
+        PlanNode::Join(join) => in_evaluation_order(&mut join.filters, own),
+        PlanNode::SideJoin(join) => in_evaluation_order(&mut join.filters, own),
         _ => {}
     }
     Ok(())
 }
 
-/// The cheap ones first, written order among equals.
-fn in_evaluation_order(predicates: &mut [BoundExpr]) {
-    predicates.sort_by(|a, b| qual_cost(a).total_cmp(&qual_cost(b)));
-}
-
-fn prepare_scan(scan: &mut Scan) {
+fn prepare_scan(scan: &mut Scan, own: usize) {
     scan.filters.sort_by_key(is_equivalence);
-    in_evaluation_order(&mut scan.filters);
+    in_evaluation_order(&mut scan.filters, own);
     scan.find_reached();
     scan.look_ups = (0..scan.filters.len()).filter_map(|filter| as_look_up(scan, filter)).collect();
     if scan.filters.iter().all(is_immutable) {

@@ -23,6 +23,10 @@ pub fn parse(text: &str, typmod: i32, settings: &FormatSettings) -> Result<Inter
         }
         parse_fields(trimmed, Range::of(typmod))?
     };
+    // PostgreSQL 14 has no more hours, and from 17 on the last of all intervals is infinity.
+    if i32::try_from(interval.microseconds / MICROSECONDS_PER_HOUR).is_err() {
+        return Err(beyond());
+    }
     Ok(apply_typmod(&interval, typmod)?)
 }
 
