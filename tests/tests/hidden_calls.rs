@@ -163,6 +163,35 @@ fn what_they_do_to_the_session_is_in_force() {
     }
 }
 
+/// An event trigger fires for what is defined, also where the definition itself changes nothing that a session knows.
+#[test]
+fn what_an_event_trigger_does_is_in_force() {
+    let cluster = Cluster::shared();
+    let fires = "CREATE FUNCTION noted() RETURNS event_trigger LANGUAGE plpgsql AS
+            'BEGIN IF current_setting(''application_name'') = ''fires'' THEN PERFORM turn(); END IF; END';
+        CREATE MATERIALIZED VIEW kept AS SELECT 1 AS one;
+        CREATE EVENT TRIGGER noted ON ddl_command_end EXECUTE FUNCTION noted()";
+    let (database, freshet) = start_with(cluster, FreshnessMode::Exact, fires);
+    let connect = |address| RawClient::connect(address, "postgres", &database).expect("connects");
+    for statement in [
+        "COMMENT ON TABLE parent IS 'x'",
+        "REFRESH MATERIALIZED VIEW kept",
+        "REINDEX TABLE parent",
+        "GRANT SELECT ON parent TO PUBLIC",
+    ] {
+        let (mut direct, mut through) = (connect(cluster.address()), connect(freshet.address()));
+        for client in [&mut direct, &mut through] {
+            ask(client, "SET search_path = one, public; SET application_name = fires");
+        }
+        until_here(&mut through, READ);
+        for client in [&mut through, &mut direct] {
+            ask(client, statement);
+        }
+        let (found, expected) = (ask(&mut through, READ), ask(&mut direct, READ));
+        assert_eq!(found, expected, "{statement}: {:?}", through.last());
+    }
+}
+
 #[test]
 fn a_trigger_that_comes_later_counts_for_prepared_statements() {
     let cluster = Cluster::shared();

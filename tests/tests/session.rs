@@ -103,6 +103,10 @@ impl Answerer for Canned {
     async fn virtual_table(&mut self, _name: &str, _role: &str) -> Option<TextTable> {
         None
     }
+
+    async fn sees_statistics(&mut self, _role: &str) -> bool {
+        false
+    }
 }
 
 /// One int4 column, one row: 42.

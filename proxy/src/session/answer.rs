@@ -155,6 +155,9 @@ pub trait Answerer: Send + 'static {
 
     /// A row set of the virtual schema (`freshet.NAME`) as the role may see it, or None if there is no such relation.
     fn virtual_table(&mut self, name: &str, role: &str) -> impl Future<Output = Option<TextTable>> + Send;
+
+    /// Whether the role may see what others do and ask.
+    fn sees_statistics(&mut self, role: &str) -> impl Future<Output = bool> + Send;
 }
 
 /// A database that a statement wants nobody to use.
@@ -484,5 +487,9 @@ impl Answerer for RelayOnly {
 
     async fn virtual_table(&mut self, _name: &str, _role: &str) -> Option<TextTable> {
         None
+    }
+
+    async fn sees_statistics(&mut self, _role: &str) -> bool {
+        false
     }
 }

@@ -201,6 +201,9 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
     if let Some(name) = quiet::unnamed(tokens, &catalog.hidden_calls) {
         return Some(format!("calls functions of {name}"));
     }
+    if catalog.hidden_calls.fires && may_fire(&classification.kind, tokens) {
+        return Some("calls functions of an event trigger".to_owned());
+    }
     let is_trusted = |name: &str| catalog.user_functions.are_pure(name) || catalog.hidden_calls.is_quiet(name);
     if let Some(name) = classification.calls.iter().find(|name| !is_trusted(name)) {
         return Some(format!("calls {name}"));
@@ -234,6 +237,20 @@ fn calls_own(classification: &Classification, tokens: &[lexer::Token<'_>], catal
     }
     let found = catalog.hidden_calls.first(quiet::relation_names(tokens), is_write);
     found.map(|name| format!("calls functions of {name}"))
+}
+
+/// Whether event triggers may fire for a statement of that kind (PostgreSQL: event_trigger firing matrix): REINDEX and SELECT INTO, too.
+fn may_fire(kind: &StatementKind, tokens: &[lexer::Token<'_>]) -> bool {
+    use StatementKind as K;
+    let has = |word: &str| tokens.iter().any(|token| token.is_word(word));
+    match kind {
+        K::Ddl => true,
+        K::Maintenance => has("reindex"),
+        K::Write => {
+            has("into") && !tokens.first().is_some_and(|first| first.is_word("insert") || first.is_word("merge"))
+        }
+        _ => false,
+    }
 }
 
 /// Names behind a point that are not called like functions; whether the point is behind a name.
@@ -336,6 +353,18 @@ pub fn is_analyzed_by_snapshot(sql: &[u8]) -> bool {
     read(sql).is_some_and(|tokens| {
         let first = tokens.iter().find(|token| !token.is_symbol("("));
         first.is_some_and(|first| WITH.iter().any(|word| first.is_word(word)))
+    })
+}
+
+/// Whether all of it is queries, to which it is the same whether they are the first of their transaction.
+pub fn is_plain_query(sql: &[u8]) -> bool {
+    const QUERIES: [&str; 6] = ["select", "with", "values", "table", "show", "explain"];
+    read(sql).is_some_and(|tokens| {
+        let is_query = |statement: &[lexer::Token<'_>]| {
+            let first = statement.iter().find(|token| !token.is_symbol("("));
+            first.is_some_and(|first| QUERIES.iter().any(|word| first.is_word(word)))
+        };
+        statements(&tokens).all(is_query)
     })
 }
 

@@ -84,7 +84,10 @@ impl<A: Answerer> Session<A> {
                 // Where the settings are not known, it is the role that the session can always be again.
                 let role = state.settings.as_ref().map_or(&*state.login.user, |settings| settings.role());
                 let table = match select.table.as_str() {
-                    "sessions" => Some(self.context.sessions.table()),
+                    "sessions" => {
+                        let sees_all = self.answerer.sees_statistics(role).await;
+                        Some(self.context.sessions.table((!sees_all).then_some(role)))
+                    }
                     name => self.answerer.virtual_table(name, role).await,
                 };
                 let mut table = table.ok_or_else(|| Refused::no_table(self.context.limits.schema, &select.table))?;

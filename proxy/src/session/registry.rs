@@ -53,6 +53,8 @@ impl Drop for Entry {
 
 const STATES: [&str; 4] = ["idle", "in transaction", "failed", "active"];
 const ACTIVE: u8 = 3;
+/// From the client's address to why the session is opaque.
+const HIDDEN: std::ops::RangeInclusive<usize> = 4..=9;
 /// No statement yet.
 const NONE: u8 = u8::MAX;
 
@@ -76,8 +78,9 @@ impl Sessions {
         Entry { number, open: Arc::clone(&self.open), record }
     }
 
-    /// The rows of `freshet.sessions`, oldest session first.
-    pub fn table(&self) -> TextTable {
+    /// The rows of `freshet.sessions`, oldest session first. `role`: whose sessions alone are shown with what they do, as in
+    /// pg_stat_activity (pgstatfuncs.c); None: everybody's.
+    pub fn table(&self, role: Option<&str>) -> TextTable {
         let columns = vec![
             TextColumn::number("pid"),
             TextColumn::text("user"),
@@ -97,7 +100,7 @@ impl Sessions {
             TextColumn::text("route_setting"),
         ];
         let records: Vec<Arc<Record>> = self.open.lock().records.values().cloned().collect();
-        TextTable { columns, rows: records.iter().map(|record| record.row()).collect() }
+        TextTable { columns, rows: records.iter().map(|record| record.row_for(role)).collect() }
     }
 }
 
@@ -133,6 +136,14 @@ impl Record {
         *self.freshness.lock() = state.freshness.name();
         *self.route_setting.lock() = state.route.name();
         *self.opaque.lock() = opaque.cloned();
+    }
+
+    fn row_for(&self, role: Option<&str>) -> Vec<Option<String>> {
+        let mut row = self.row();
+        if role.is_some_and(|role| role != self.login.user) {
+            row[HIDDEN].fill(None);
+        }
+        row
     }
 
     fn row(&self) -> Vec<Option<String>> {
@@ -178,7 +189,7 @@ mod tests {
         entry.record.note_answer(Answered::Relay, Some(&UpstreamReason::FirstRun));
         entry.record.note_state(TransactionStatus::InTransaction, false);
         entry.record.note_settings(&state, Some(&"DO".into()));
-        let table = sessions.table();
+        let table = sessions.table(None);
         let of = |name: &str| {
             let at = table.columns.iter().position(|column| column.name == name).expect("a column");
             table.rows[0][at].clone().unwrap_or_default()
@@ -197,9 +208,13 @@ mod tests {
             assert_eq!(of(name), value, "{name}");
         }
         assert_eq!(table.rows.len(), 2);
+        assert_eq!(sessions.table(Some("ann")).rows, table.rows);
+        let seen = &sessions.table(Some("eve")).rows[0];
+        assert_eq!((seen[1].as_deref(), seen[6].as_deref(), seen[8].as_deref()), (Some("ann"), None, None));
+        assert_eq!(seen[10..], table.rows[0][10..]);
         drop(entry);
-        assert_eq!(sessions.table().rows.len(), 1);
+        assert_eq!(sessions.table(None).rows.len(), 1);
         drop(other);
-        assert!(sessions.table().rows.is_empty());
+        assert!(sessions.table(None).rows.is_empty());
     }
 }

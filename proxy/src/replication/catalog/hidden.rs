@@ -74,6 +74,11 @@ const RUN_BY: &str = "\
       JOIN pg_class c ON c.oid = r
      WHERE c.oid >= 16384 AND (f = 0 OR f >= 16384)";
 
+/// Functions of event triggers that fire for users' definitions; freshet's own is in the schema of its name.
+const FIRED: &str = "\
+    SELECT evtfoid FROM pg_event_trigger JOIN pg_proc p ON p.oid = evtfoid JOIN pg_namespace n ON n.oid = pronamespace
+     WHERE evtenabled <> 'D' AND evtevent <> 'login' AND NOT (nspname = evtname AND proname = 'note')";
+
 /// Whose rows a write of the first may write, too: TRUNCATE CASCADE follows every foreign key.
 const FOLLOWED_BY: &str = "\
     SELECT p.relname::text, c.relname::text
@@ -148,9 +153,11 @@ pub(super) async fn load(
     for view in catalog.views.values() {
         used.add_view(view);
     }
+    used.fired = transaction.query(FIRED, &[]).await?.iter().map(|row| row.get(0)).collect();
     // Many databases have nothing to look into.
     if catalog.user_functions.is_empty()
         && used.run_by.is_empty()
+        && used.fired.is_empty()
         && used.unread.is_empty()
         && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open)
     {
@@ -197,6 +204,8 @@ struct Used {
     /// Relation, function, whether reading is enough.
     run_by: Vec<(Arc<str>, Oid, bool)>,
     followed_by: Vec<(Arc<str>, Arc<str>)>,
+    /// Functions of event triggers.
+    fired: Vec<Oid>,
     views: Vec<(Arc<str>, Body)>,
     /// Views of which nothing is known.
     unread: Vec<Arc<str>>,
@@ -283,6 +292,8 @@ impl Used {
                 // A name with a point in it looks like one behind a schema.
                 let others: HashSet<&str> =
                     writing.names.iter().flat_map(|name| [*name, name.rsplit('.').next().unwrap_or(name)]).collect();
+                let is_open = |function: &Oid| open.oids.contains(function) || !self.functions.contains_key(function);
+                hidden.fires = self.fired.iter().any(is_open);
                 hidden.quiet = names.difference(&others).map(|name| Arc::from(*name)).collect();
                 return hidden;
             }

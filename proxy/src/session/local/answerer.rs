@@ -239,11 +239,14 @@ impl Answerer for LocalAnswerer {
 
     async fn virtual_table(&mut self, name: &str, role: &str) -> Option<TextTable> {
         let local = self.is_mirrored_database.then(|| Arc::clone(&self.local));
-        let sees_all = match &local {
-            Some(local) if name == "statements" => local.freshness.privileges().sees_statistics(role).await,
-            Some(_) | None => true,
-        };
+        let sees_all = name != "statements" || local.is_none() || self.sees_statistics(role).await;
         self.databases.virtual_table(local.as_deref(), name, (!sees_all).then_some(role))
+    }
+
+    async fn sees_statistics(&mut self, role: &str) -> bool {
+        // Roles are the cluster's, whichever database the session is in.
+        let local = Arc::clone(&self.local);
+        local.freshness.privileges().sees_statistics(role).await
     }
 }
 

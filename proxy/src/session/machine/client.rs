@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use crate::session::answer::{ObservedReply, Observer, PreparedStatement};
 use crate::session::change::{Change, Changes, Parameters, Reprinted, of_call};
-use crate::session::effect::{Effect, Judged, Written, drops_all_statements, makes_statement, worst};
+use crate::session::effect::{Effect, Judged, Written, drops_all_statements, is_plain_query, makes_statement, worst};
 use crate::session::intercept;
 use crate::session::machine::portal::Portal;
 use crate::session::machine::{
@@ -525,7 +525,7 @@ impl Machine {
         self.written.add(&written);
         effects.iter().for_each(|effect| self.apply_effect(*effect, sql.unwrap_or_default(), true));
         let own = worst(&effects);
-        self.show_query(own);
+        self.show_query(own, text);
         // Extended messages without a Sync are of the same transaction: it ends them, too.
         let effect = worst(&[own, self.unit_effect]);
         let reprinted = self.reprinted(&changes, None);
@@ -624,7 +624,7 @@ impl Machine {
         let text = Parse::view(body).map_or(body, |parse| parse.sql);
         self.mind_cursors_of_statement(Some(text), was_unsynced);
         let effect = statement.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
-        self.show_query(effect);
+        self.show_query(effect, Some(text));
         self.restore_portals(|name, portal| portal.is_meant(name, text, effect), false);
         self.portals.forget_given(|name| effect == Effect::Opaque || cursor::names(text, name));
         if name.is_empty() {
@@ -648,15 +648,23 @@ impl Machine {
         self.expect(ExpectedKind::Parse(Some(made.unwrap_or_default())));
     }
 
-    /// Within a group of which upstream has seen nothing so far: what PostgreSQL refuses behind a query of its transaction, VACUUM
-    /// and a new isolation level for two, must find one there (xact.c, PreventInTransactionBlock; variable.c).
-    fn show_query(&mut self, effect: Effect) {
-        let first = &mut self.state.transaction.first_query;
-        let is_due = self.has_open_group && self.state.status == TransactionStatus::Idle && *first == FirstQuery::Here;
-        if is_due && effect != Effect::Neutral {
-            *first = FirstQuery::Upstream;
-            self.run_own(b"SELECT 1", None);
+    /// Within a group of which upstream has seen nothing so far: what PostgreSQL refuses behind a query of its transaction, or behind
+    /// anything that was run in it, VACUUM and a new isolation level for two, and what it allows there alone, LOCK for one, must find that
+    /// there (xact.c, PreventInTransactionBlock and CheckTransactionBlock; variable.c). A SHOW takes no snapshot.
+    fn show_query(&mut self, effect: Effect, text: Option<&[u8]>) {
+        let has_query = self.state.transaction.first_query == FirstQuery::Here;
+        let is_due = self.has_open_group
+            && self.state.status == TransactionStatus::Idle
+            && (has_query || self.has_run_here)
+            && (effect != Effect::Neutral || !text.is_some_and(is_plain_query));
+        if !is_due {
+            return;
         }
+        self.has_run_here = false;
+        if has_query {
+            self.state.transaction.first_query = FirstQuery::Upstream;
+        }
+        self.run_own(if has_query { b"SELECT 1" } else { b"SHOW server_version" }, None);
     }
 
     /// A new statement out of a Parse.
@@ -733,7 +741,7 @@ impl Machine {
         self.mind_cursors_of_statement(known.as_ref().map(|known| &*known.sql), was_unsynced);
         let known = known.filter(|statement| self.is_as_judged(statement));
         let effect = known.as_ref().map_or(Effect::Opaque, |statement| statement.effect);
-        self.show_query(effect);
+        self.show_query(effect, known.as_ref().map(|statement| &*statement.sql));
         let bind = if is_whole { Bind::view(body) } else { None };
         match &known {
             Some(statement) => {

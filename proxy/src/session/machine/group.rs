@@ -571,7 +571,10 @@ impl Machine {
                     portal.describe(&mut self.to_client);
                 }
             }
-            (Item::Execute(execute), _) => self.execute_portal(&execute),
+            (Item::Execute(execute), _) => {
+                self.has_run_here = true;
+                self.execute_portal(&execute);
+            }
             (Item::Close(target), _) => {
                 self.close_locally(target);
                 self.to_client.push(CLOSE_COMPLETE);
@@ -593,7 +596,7 @@ impl Machine {
 
     /// The group that ended with Flush, if there was one, is over.
     pub(super) fn close_group(&mut self) {
-        self.has_open_group = false;
+        (self.has_open_group, self.has_run_here) = (false, false);
         self.state.shares_transaction = false;
     }
 

@@ -393,6 +393,8 @@ pub struct Machine {
     cursors: Cursors,
     /// The client is within a group of extended messages that upstream has seen nothing of.
     has_open_group: bool,
+    /// A portal of that group has been run here.
+    has_run_here: bool,
     /// A message has been answered since somebody asked that is no unit: about a portal, or the end of a group.
     was_used: bool,
     /// That group has failed: its messages are ignored up to its Sync.
@@ -476,6 +478,7 @@ impl Machine {
             portals: Portals::default(),
             cursors: Cursors::default(),
             has_open_group: false,
+            has_run_here: false,
             was_used: false,
             ignores_group: false,
             client_ignoring: 0,

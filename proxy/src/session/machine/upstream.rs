@@ -51,6 +51,11 @@ struct Behind {
     portal: Option<usize>,
 }
 
+/// Whether a notice tells of what is carried out (log_statement, debug_print_parse), not of what comes of it.
+fn is_chatter(body: &[u8]) -> bool {
+    field(body, b'V').is_some_and(|severity| severity == b"LOG" || severity.starts_with(b"DEBUG"))
+}
+
 impl Machine {
     /// Takes bytes that upstream sent. False: they cannot be told apart from here on, the session must end.
     pub fn receive_upstream(&mut self, bytes: &[u8]) -> bool {
@@ -111,8 +116,10 @@ impl Machine {
             let is_read = matches!(tag, b'Z' | b'S' | b'C' | b'E');
             let is_compared =
                 || matches!(self.expected.front(), Some(Expected { kind: ExpectedKind::QuietDescribe(_), .. }));
-            let must_be_whole = (is_read || may_end_part || may_be_in_between || tag == b'T' && is_compared())
-                && length <= WHOLE_LENGTH_MAX;
+            let may_be_chatter = tag == b'N' && self.expected.front().is_some_and(|front| front.is_own);
+            let must_be_whole =
+                (is_read || may_end_part || may_be_in_between || may_be_chatter || tag == b'T' && is_compared())
+                    && length <= WHOLE_LENGTH_MAX;
             if must_be_whole && rest.len() < length {
                 break;
             }
@@ -155,7 +162,9 @@ impl Machine {
                 }
                 Fate::Swallow | Fate::SwallowAsLast => {
                     self.forward(&input[run..at]);
-                    self.keep_own(&rest[..count]);
+                    if tag != b'N' {
+                        self.keep_own(&rest[..count]);
+                    }
                     self.upstream_passing = length - count;
                     self.passing_is_own = true;
                     at += count;
@@ -195,6 +204,9 @@ impl Machine {
 
     /// Finds out which request a message answers (PostgreSQL: Message Flow). `body` may be incomplete but for Z, S, C and E.
     fn match_reply(&mut self, tag: u8, body: &[u8]) -> Fate {
+        if tag == b'N' && self.expected.front().is_some_and(|front| front.is_own) && is_chatter(body) {
+            return Fate::Swallow;
+        }
         if self.answers_nothing(tag, body) {
             return Fate::Forward;
         }
@@ -749,6 +761,8 @@ impl Machine {
                 self.written = Written::NOTHING;
             }
             self.end_of_transaction(is_committed);
+            // What was sent behind is of the next transaction, or begins it: only upstream knows how that ends.
+            self.state.transaction.has_relayed = self.owes();
             // What was sent behind may have bound some since, which are yet to be executed.
             if !self.owes() {
                 self.portal_changes.clear();

@@ -1,0 +1,83 @@
+//! What the client sends behind statements that are not answered yet, and what upstream gets behind statements that were answered here: how
+//! a transaction goes on, and ends, is upstream's affair from the first message on that upstream has.
+
+use std::time::Instant;
+
+use freshet_tests::client::{Message, bind, describe, execute, flush, parse, query, sync, tags};
+use freshet_tests::scripted::{Pair, WAIT, assert_same, burst, play, play_unit};
+
+const READ: &str = "SELECT v FROM t WHERE id = 1";
+
+/// The block begins while the reply to what came before it is outstanding: its end is upstream's, which may fail.
+#[test]
+fn a_block_that_was_sent_behind_something_else_ends_upstream() {
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE TABLE once (id int UNIQUE DEFERRABLE INITIALLY DEFERRED)");
+    let leading = [query("SELECT count(*) FROM pg_class"), query(READ), query(""), sync()];
+    let failing = "DECLARE c CURSOR WITH HOLD FOR SELECT 1 / (g - 3) FROM generate_series(1, 5) g";
+    let blocks = [
+        (vec![query("BEGIN"), query(failing)], "COMMIT"),
+        (vec![query(&format!("BEGIN; {failing}"))], "COMMIT"),
+        (vec![parse("", "BEGIN"), bind("", "", &[], 0), execute("", 0), sync(), query(failing)], "END"),
+        (vec![query("BEGIN"), query("SET timezone = 'Asia/Tokyo'")], "ROLLBACK"),
+    ];
+    for first in &leading {
+        for (block, end) in &blocks {
+            let sent: Vec<u8> = [vec![first.clone()], block.clone()].concat().concat();
+            // A unit for each Query, and for each Sync.
+            let units = 1 + block.iter().filter(|message| matches!(message[0], b'Q' | b'S')).count();
+            let mut both = Vec::new();
+            for client in [&mut pair.upstream, &mut pair.freshet] {
+                client.send(&sent);
+                let mut replies: Vec<Message> = (0..units).flat_map(|_| client.read_until('Z')).collect();
+                replies.retain(|message| message.tag != 'D');
+                client.send(&query(end));
+                replies.extend(client.read_until('Z'));
+                both.push(replies);
+            }
+            assert_same(&both[1], &both[0]);
+            assert_eq!(both[1].iter().any(|message| message.tag == 'E'), *end != "ROLLBACK", "{}", tags(&both[1]));
+        }
+    }
+}
+
+/// One group, in parts: what was answered here is the beginning of the transaction that upstream then goes on with.
+#[test]
+fn what_follows_what_was_run_here_is_not_the_first_of_its_transaction() {
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE TABLE vac (id int)");
+    let run = |sql: &str| [parse("", sql), bind("", "", &[], 0), describe('P', ""), execute("", 0)].concat();
+    let follows = [
+        "VACUUM vac",
+        "LOCK TABLE vac",
+        "SET LOCAL work_mem = '5MB'",
+        "SET CONSTRAINTS ALL DEFERRED",
+        "SET LOCAL ROLE postgres",
+        "DECLARE c CURSOR FOR SELECT 1",
+        "SET TRANSACTION READ ONLY",
+        "SET TRANSACTION ISOLATION LEVEL SERIALIZABLE",
+        "SAVEPOINT s",
+    ];
+    for (first, replies) in [("SHOW timezone", 5), (READ, 5)] {
+        let alone = [burst(replies + 1, &[run(first), flush(), sync()])];
+        let limit = Instant::now() + WAIT;
+        while {
+            let replies = play(&mut pair.freshet, &alone);
+            assert_eq!(replies, play(&mut pair.upstream, &alone), "{first}");
+            !matches!(pair.last().0.as_str(), "local" | "hit")
+        } {
+            assert!(Instant::now() < limit, "{first}: {:?}", pair.last());
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        for then in follows {
+            let sent = [run(first), flush(), run(then), sync()].concat();
+            let expected = play_unit(&mut pair.upstream, &sent);
+            let got = play_unit(&mut pair.freshet, &sent);
+            assert_eq!(tags(&got), tags(&expected), "{first}, {then}");
+            assert_same(&got, &expected);
+            for client in [&mut pair.upstream, &mut pair.freshet] {
+                client.query("ROLLBACK; RESET ROLE");
+            }
+        }
+    }
+}
