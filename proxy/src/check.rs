@@ -55,6 +55,7 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
     let mut findings = preflight::assess(&facts, needs);
     if settings.mirror.tables != TableChoice::None && findings.iter().all(|of| of.severity != Severity::Blocks) {
         findings.extend(obstacle_to_replication(&address).await);
+        findings.extend(held_up(&client).await?);
     }
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     let mut report = Report { text: String::new(), is_fine: true };
@@ -214,6 +215,23 @@ async fn obstacle_to_replication(address: &UpstreamAddress) -> Option<Finding> {
     };
     let what = "replication".to_owned();
     Some(Finding { severity: Severity::Blocks, what, why, remedy: remedy.to_owned() })
+}
+
+/// Transactions that the start of the mirror would wait for (snapbuild.c: all that have written), if they are not over soon.
+async fn held_up(client: &Client) -> Result<Option<Finding>, UpstreamError> {
+    const WHO: &str = "SELECT string_agg(who, '; ') FROM (
+        SELECT format('process %s of %I in %I, %s, open since %s', pid, usename, datname, state, xact_start) AS who
+          FROM pg_stat_activity
+         WHERE backend_xid IS NOT NULL AND xact_start < clock_timestamp() - interval '2 seconds' AND pid <> pg_backend_pid()
+        UNION ALL
+        SELECT format('prepared transaction %L of %I in %I', gid, owner, database) FROM pg_prepared_xacts) AS of";
+    let whom: Option<String> = client.query_one(WHO, &[]).await?.get(0);
+    Ok(whom.map(|whom| Finding {
+        severity: Severity::Warns,
+        what: "open transactions".to_owned(),
+        why: format!("a mirror starts when every transaction that has written is over: {whom}"),
+        remedy: "end them (COMMIT, ROLLBACK, or pg_terminate_backend(pid))".to_owned(),
+    }))
 }
 
 /// False if one of them keeps the mirror from running.
@@ -391,6 +409,13 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
     let address = UpstreamAddress::of(&settings.upstream)?;
     let pool = ServicePool::new(&address, 1)?;
     let mut client = pool.connection().await?;
+    let needs = Needs { standby: None, own: Some(&format!("{}_", settings.mirror.publication)) };
+    let findings = preflight::assess(&preflight::gather(&client, needs).await?, needs);
+    let obstacles: String = findings
+        .iter()
+        .filter(|finding| finding.severity == Severity::Blocks)
+        .map(|finding| format!("reason: nothing is mirrored: {finding}\n"))
+        .collect();
     let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
     // As a session of this role sees it; the pool's own search path is another.
     let mut session = Connection::open(&address, &[]).await?;
@@ -410,13 +435,14 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
         Ok(prepared) => prepared,
         Err(reason) => {
             let kept_by = dependencies(sql, &loaded.catalog, &search_path);
-            let is_kept = kept_by.is_ok_and(|found| reason.leaves_reply_to_keep() || !found.materialized.is_empty());
+            let is_kept = obstacles.is_empty()
+                && kept_by.is_ok_and(|found| reason.leaves_reply_to_keep() || !found.materialized.is_empty());
             let route = if is_kept { "capture, if repeated (then hit, until what it reads changes)" } else { "relay" };
-            return Ok(Report { text: format!("route: {route}\nreason: {reason}\n"), is_fine: true });
+            return Ok(Report { text: format!("route: {route}\nreason: {reason}\n{obstacles}"), is_fine: true });
         }
     };
-    let mut text = String::new();
-    let mut is_mirrored = true;
+    let mut is_mirrored = obstacles.is_empty();
+    let mut text = obstacles;
     let chosen = Chosen::of(&settings.mirror.tables, &loaded.catalog);
     for table in &prepared.plan.tables {
         let Some(facts) = loaded.tables.get(&table.table) else { continue };

@@ -80,3 +80,32 @@ fn check_says_that_replication_does_not_pass_a_pooler() {
     settings.mirror.tables = TableChoice::None;
     assert!(!check(&settings).text.contains("MISSING    replication"));
 }
+
+/// What keeps a mirror from starting, or holds its start up, is told beforehand.
+#[test]
+fn what_is_in_the_way_of_a_mirror_is_told_beforehand() {
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime");
+    let setup = "CREATE TABLE t (id int PRIMARY KEY)";
+    let (fit, unfit) = (Cluster::start(&["max_prepared_transactions=2"]), Cluster::start(&["wal_level=replica"]));
+    let settings = |cluster: &Cluster| {
+        let database = cluster.database();
+        cluster.psql(&database, setup);
+        let mut settings = Settings::default();
+        settings.upstream.url = cluster.url(&database);
+        (settings, database)
+    };
+    let explain = |settings: &Settings| {
+        runtime.block_on(freshet::check::explain(settings, "SELECT count(*) FROM t")).expect("answers").text
+    };
+    let (of_unfit, _) = settings(&unfit);
+    let told = explain(&of_unfit);
+    assert!(told.starts_with("route: relay\nreason: nothing is mirrored: ") && told.contains("wal_level"), "{told}");
+    let (of_fit, database) = settings(&fit);
+    assert!(explain(&of_fit).starts_with("route: local"), "{}", explain(&of_fit));
+    let check = || runtime.block_on(freshet::check::check(&of_fit)).expect("answers").text;
+    assert!(!check().contains("open transactions"), "{}", check());
+    fit.psql(&database, "BEGIN; INSERT INTO t VALUES (1); PREPARE TRANSACTION 'left over'");
+    let told = check();
+    assert!(told.contains("open transactions") && told.contains("prepared transaction 'left over'"), "{told}");
+    fit.psql(&database, "ROLLBACK PREPARED 'left over'");
+}

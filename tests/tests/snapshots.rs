@@ -211,6 +211,9 @@ fn what_the_snapshot_lacks_is_relayed_or_refused() {
         let error = error(&mut client, sql);
         assert!(error.contains("C0A000") && error.contains("pinned snapshot"), "{sql}: {error}");
     }
+    for sql in ["SHOW server_version", "SHOW application_name", ""] {
+        assert_eq!(client.simple(sql).expect("answers").error(), None, "{sql}");
+    }
     let refused = client.extended("SELECT count(*) FROM later", &[], 0).expect("answers").error();
     assert!(refused.is_some_and(|error| error.contains("C0A000")));
     // In pieces, behind something that upstream is still busy with.

@@ -153,11 +153,11 @@ impl<A: Answerer> Session<A> {
         self.refuse_strictly(started, relay.reason)
     }
 
-    /// Writes, settings and the like are not of the snapshot, and what is wrong with a failed block upstream says.
+    /// Writes, settings and the like are not of the snapshot, nor is a SHOW, and what is wrong with a failed block upstream says.
     pub(super) fn must_refuse(&self, effect: Effect, reason: &UpstreamReason) -> bool {
         self.machine.state.is_strict()
             && matches!(effect, Effect::Neutral | Effect::Opaque)
-            && !matches!(reason, UpstreamReason::FailedTransaction)
+            && !matches!(reason, UpstreamReason::FailedTransaction | UpstreamReason::NotAQuery("setting" | "empty"))
     }
 
     pub(super) fn refuse_strictly(&mut self, started: Instant, reason: UpstreamReason) -> io::Result<()> {
