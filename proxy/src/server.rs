@@ -45,13 +45,14 @@ use crate::session::local::recent::Recents;
 use crate::session::machine::MachineLimits;
 use crate::session::registry::Sessions;
 use crate::session::settings::Interner;
-use crate::session::state::Login;
+use crate::session::state::{Login, OwnDefaults};
 use crate::session::{self, SessionContext};
 use crate::shutdown::{Phase, Shutdown, Trigger};
 use crate::startup::authenticate::{Passwordless, authenticate};
 use crate::startup::binding::{self, ClientLeg};
 use crate::startup::cancel::{CancelRegistry, Cancelled, key_of};
 use crate::startup::negotiate::{Negotiated, negotiate};
+use crate::startup::own::own_settings;
 use crate::startup::{StartupError, refuse};
 use crate::statistics::Statistics;
 use crate::tls::files;
@@ -654,6 +655,11 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
     };
     let relayed = authenticate((client, rest), upstream, &packet, passwordless);
     let logged_in = before_log_in(deadline, &mut shutdown, relayed).await??;
+    let own = own_settings(&packet, front.context.limits.schema);
+    let (defaults, refused) = OwnDefaults::of(&own);
+    if let Some((name, value)) = refused {
+        warn!(client = %peer, setting = ?name, ?value, "a setting of freshet's in a start-up packet that is none");
+    }
     let login = Login {
         user: logged_in.user.clone(),
         database: logged_in.database.clone(),
@@ -661,6 +667,7 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
         process_id: logged_in.process_id,
         is_replication: logged_in.is_replication,
         client: peer.to_string(),
+        defaults,
     };
     let answerer = front.answerers.open(&login);
     session::run(logged_in, login, answerer, Arc::clone(&front.context), front.shutdown.clone()).await;

@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
 use freshet_config::TableChoice;
-use freshet_tests::client::{RawClient, message, query, tags};
+use freshet_tests::client::{RawClient, message, query, rows, tags};
 use freshet_tests::cluster::{Cluster, LOGIN_MD5, LOGIN_SCRAM};
 use freshet_tests::fake::{fake, welcome};
 use freshet_tests::freshet::Freshet;
@@ -347,4 +347,37 @@ fn a_password_is_in_no_text_that_leaves_freshet() {
             assert!(!told.contains("hunter2"), "{told}");
         }
     });
+}
+
+/// A program that has a connection string and nothing else.
+#[test]
+fn freshets_own_settings_are_read_from_the_start_up_packet() {
+    let cluster = Cluster::shared();
+    let database = cluster.database();
+    let freshet = Freshet::start(&cluster.url(&database), |_| {});
+    let open = |more: &[(&str, &str)]| {
+        let mut client = RawClient::connect(freshet.port());
+        client.start_up(&[&[("user", "postgres"), ("database", &*database)], more].concat());
+        assert!(client.read_until('Z').iter().all(|message| message.tag != 'E'), "{more:?}");
+        client
+    };
+    let shown = |client: &mut RawClient, name: &str| {
+        let reply = client.query(&format!("SHOW freshet.{name}"));
+        rows(&reply).into_iter().next().and_then(|row| row[0].clone()).expect("a value")
+    };
+    let mut client = open(&[("options", "-c freshet.freshness=session -c freshet.route=relay")]);
+    assert_eq!((shown(&mut client, "freshness").as_str(), shown(&mut client, "route").as_str()), ("session", "relay"));
+    // What RESET gives back, and DISCARD ALL.
+    for reset in ["RESET freshet.route", "DISCARD ALL", "RESET ALL"] {
+        client.query("SET freshet.route = local");
+        assert_eq!(shown(&mut client, "route"), "local");
+        client.query(reset);
+        assert_eq!(shown(&mut client, "route"), "relay", "{reset}");
+    }
+    let mut client = open(&[("freshet.freshness", "session"), ("freshet.snapshot_strict", "on")]);
+    assert_eq!(shown(&mut client, "freshness"), "session");
+    assert_eq!(shown(&mut client, "snapshot_strict"), "on");
+    // What is none counts for nothing, as upstream takes it for an extension's.
+    let mut client = open(&[("freshet.freshness", "stale"), ("freshet.what", "1")]);
+    assert_eq!(shown(&mut client, "freshness"), "exact");
 }

@@ -28,10 +28,10 @@ pub enum Request {
     ShowSnapshotStrict,
     /// None: back to the default.
     SetFreshness(Option<FreshnessMode>),
-    SetRoute(RouteSetting),
+    SetRoute(Option<RouteSetting>),
     /// `latest` or a token; None: the session is released.
     SetSnapshot(Option<String>),
-    SetSnapshotStrict(bool),
+    SetSnapshotStrict(Option<bool>),
     /// One of those before, by a call of set_config.
     SetConfig(Box<Self>),
     /// One that shows a setting, by a call of current_setting.
@@ -212,17 +212,19 @@ fn set(name: &str, value: Option<&str>) -> Result<Request, Refused> {
         ("freshness", Some(value)) => FreshnessMode::parse(value)
             .map(|mode| Request::SetFreshness(Some(mode)))
             .ok_or_else(|| invalid(value, "Available values: exact, session.")),
-        ("route", None | Some("auto")) => Ok(Request::SetRoute(RouteSetting::Auto)),
-        ("route", Some("local")) => Ok(Request::SetRoute(RouteSetting::Local)),
-        ("route", Some("relay")) => Ok(Request::SetRoute(RouteSetting::Relay)),
-        ("route", Some(value)) => Err(invalid(value, "Available values: auto, local, relay.")),
+        ("route", None) => Ok(Request::SetRoute(None)),
+        ("route", Some(value)) => RouteSetting::parse(value)
+            .map(|route| Request::SetRoute(Some(route)))
+            .ok_or_else(|| invalid(value, "Available values: auto, local, relay.")),
         ("snapshot", value) => {
             Ok(Request::SetSnapshot(value.filter(|v| Choice::read(v).is_some()).map(str::to_string)))
         }
-        ("snapshot_strict", None) => Ok(Request::SetSnapshotStrict(false)),
-        ("snapshot_strict", Some(value)) => truth(value).map(Request::SetSnapshotStrict).ok_or_else(|| {
-            Refused::new("22023", "parameter \"freshet.snapshot_strict\" requires a Boolean value".to_string())
-        }),
+        ("snapshot_strict", None) => Ok(Request::SetSnapshotStrict(None)),
+        ("snapshot_strict", Some(value)) => {
+            truth(value).map(|is| Request::SetSnapshotStrict(Some(is))).ok_or_else(|| {
+                Refused::new("22023", "parameter \"freshet.snapshot_strict\" requires a Boolean value".to_string())
+            })
+        }
         ("last", _) => Err(Refused::new("55P02", "parameter \"freshet.last\" cannot be changed")),
         _ => Err(unknown_setting(name)),
     }
@@ -617,9 +619,9 @@ impl Request {
     pub fn change(&self) -> Option<OwnChange> {
         match self {
             Self::SetFreshness(mode) => Some(OwnChange::Freshness(*mode)),
-            Self::SetRoute(route) => Some(OwnChange::Route(Some(*route))),
+            Self::SetRoute(route) => Some(OwnChange::Route(*route)),
             Self::SetSnapshot(None) => Some(OwnChange::Snapshot(None)),
-            Self::SetSnapshotStrict(is_strict) => Some(OwnChange::SnapshotStrict(Some(*is_strict))),
+            Self::SetSnapshotStrict(is_strict) => Some(OwnChange::SnapshotStrict(*is_strict)),
             _ => None,
         }
     }
@@ -674,7 +676,7 @@ mod tests {
         assert_eq!(request("SET freshet.freshness = 'session'"), session);
         assert_eq!(request("set session freshet.freshness to session"), session);
         assert_eq!(request("RESET freshet.freshness"), Some(Ok(Request::SetFreshness(None))));
-        assert_eq!(request("SET freshet.route = DEFAULT"), Some(Ok(Request::SetRoute(RouteSetting::Auto))));
+        assert_eq!(request("SET freshet.route = DEFAULT"), Some(Ok(Request::SetRoute(None))));
         for other in [
             "SELECT 'freshet.last'",
             "SHOW search_path",
@@ -697,7 +699,7 @@ mod tests {
         let by_call = |request| Some(Ok(Request::SetConfig(Box::new(request))));
         assert_eq!(
             request("SELECT pg_catalog.set_config('freshet.route', 'relay', false)"),
-            by_call(Request::SetRoute(RouteSetting::Relay))
+            by_call(Request::SetRoute(Some(RouteSetting::Relay)))
         );
         assert_eq!(request("select set_config('freshet.freshness', NULL, true)"), by_call(Request::SetFreshness(None)));
         let shown = Some(Ok(Request::CurrentSetting(Box::new(Request::ShowRoute))));

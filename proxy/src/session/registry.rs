@@ -9,7 +9,7 @@ use freshet_engine::reason::UpstreamReason;
 use parking_lot::Mutex;
 
 use crate::session::answer::{TextColumn, TextTable};
-use crate::session::state::{Login, RouteSetting, SessionState};
+use crate::session::state::{Login, SessionState};
 use crate::statistics::Answered;
 use crate::wire::query::TransactionStatus;
 
@@ -66,7 +66,7 @@ impl Sessions {
             state: AtomicU8::new(0),
             route: AtomicU8::new(NONE),
             freshness: Mutex::new(state.freshness.name()),
-            route_setting: Mutex::new(RouteSetting::default().name()),
+            route_setting: Mutex::new(state.route.name()),
             counts: Default::default(),
             reason: Mutex::default(),
             opaque: Mutex::default(),

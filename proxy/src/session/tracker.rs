@@ -847,7 +847,7 @@ impl Own {
 
 impl OwnChange {
     /// By its text; None: no such name or value.
-    fn read(name: &str, value: Option<&str>) -> Option<Self> {
+    pub fn read(name: &str, value: Option<&str>) -> Option<Self> {
         let change = match (name, value) {
             ("freshness", None) => Self::Freshness(None),
             ("freshness", Some(value)) => {

@@ -10,6 +10,7 @@ pub mod authenticate;
 pub mod binding;
 pub mod cancel;
 pub mod negotiate;
+pub mod own;
 
 use std::io;
 
