@@ -213,6 +213,11 @@ fn errors_of_rows_that_a_join_drops_are_raised() {
         "SELECT count(*) FROM fa JOIN fc ON fc.id = fa.id + 5000 WHERE fa.k NOT IN (SELECT id FROM fb) AND 10 / fa.g > 0",
         "SELECT count(*) FROM fa JOIN fc ON fc.id = fa.id + 5000 WHERE fa.k IN (SELECT id FROM fb) OR 10 / fa.g > 0",
         "SELECT count(*) FROM fa JOIN fc ON fc.id = fa.id + 5000 WHERE EXISTS (SELECT FROM fb WHERE fb.id = fa.k) IS NOT TRUE AND 10 / fa.g > 0",
+        "SELECT count(*) FROM fa JOIN fc ON fc.id = fa.id + 5000 WHERE 10 / fa.g NOT IN (SELECT id FROM fb)",
+        "SELECT count(*) FROM fa JOIN fc ON fc.id = fa.id + 5000 WHERE 0 NOT IN (SELECT 10 / fa.g FROM fb)",
+        "SELECT count(*) FROM fb WHERE 3 IN (SELECT g FROM fa WHERE 10 / g < 20)",
+        "SELECT count(*) FROM fb WHERE 3 IN (SELECT g FROM fa GROUP BY g HAVING 10 / g < 20)",
+        "SELECT * FROM (SELECT id FROM fa WHERE id < 3 INTERSECT SELECT id FROM fb) u WHERE u.id + 2147483644 <> 1",
         "SELECT count(*) FROM fa LEFT JOIN fc ON fc.id = fa.k AND fc.g = 7 WHERE fc.id IS NOT NULL AND 10 / (SELECT count(*) FROM fb WHERE fb.id = fa.g) > 0",
     ];
     assert_raised(&mut both, raising.into_iter());

@@ -35,7 +35,7 @@ pub(super) fn may_raise(join: &SideJoin, predicates: &[BoundExpr]) -> bool {
     let mut needed: BTreeSet<usize> = predicates.iter().flat_map(columns_of).collect();
     let (mut next, mut found) = (Some(join), !predicates.iter().all(cannot_raise));
     while let Some(join) = next.filter(|join| is_subquery(join) && is_needed(join, &needed)) {
-        found |= join.kind == SideKind::Single;
+        found |= join.kind == SideKind::Single || !conditions(join).all(cannot_raise);
         needed.extend(conditions(join).flat_map(columns_of));
         needed.retain(|column| *column < join.left.width());
         next = match &*join.left {

@@ -9,6 +9,7 @@ use crate::planner::rules::disjunctions::split;
 use crate::planner::rules::hanging::{self, brought_down};
 use crate::planner::rules::padded::{Side, reduce_full, removes_padded};
 use crate::planner::rules::raises;
+use crate::statement::ast::SetOperation;
 use crate::types::PgType;
 
 /// Puts `predicates`, over the node's output, as far down as they go.
@@ -61,7 +62,17 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
             PlanNode::DistinctOn { input: Box::new(push(*input, below)), keys }.filtered(above)
         }
         PlanNode::SetOperation { operation, is_all, left, right, types } => {
-            let (left, right) = (Box::new(push(*left, Vec::new())), Box::new(push(*right, Vec::new())));
+            // Into both sides of INTERSECT, into none of EXCEPT (allpaths.c, subquery_is_pushdown_safe).
+            let sides = [*left, *right];
+            let is_converted = converted(&sides, &types);
+            let is_below = |predicate: &&BoundExpr| {
+                let columns = columns_of(predicate);
+                operation == SetOperation::Intersect
+                    && !columns.is_empty()
+                    && !columns.iter().any(|at| is_converted[*at])
+            };
+            let below: Vec<BoundExpr> = predicates.iter().filter(is_below).cloned().collect();
+            let [left, right] = sides.map(|side| Box::new(push(side, below.clone())));
             PlanNode::SetOperation { operation, is_all, left, right, types }.filtered(predicates)
         }
         PlanNode::Expand(mut expand) => {
@@ -277,10 +288,14 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         left_only.extend(on_left);
         conditions = rest;
     }
-    let (mut right_only, rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
+    let (mut right_only, mut rest): (Vec<_>, Vec<_>) = conditions.into_iter().partition(|condition| {
         let columns = columns_of(condition);
         keeps_left && !columns.is_empty() && columns.iter().all(|column| is_right(*column))
     });
+    if join.kind == SideKind::Semi && raises(&mut join.right, |_| false) {
+        // Of an IN whose left side reads nothing PostgreSQL computes the whole subquery (convert_ANY_sublink_to_join pulls none up).
+        rest.append(&mut right_only);
+    }
     right_only.extend(of_right);
     right_only.iter_mut().for_each(|condition| renumber(condition, &|column| column - left_width));
     join.filters = rest;
