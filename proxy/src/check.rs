@@ -126,7 +126,10 @@ async fn wishes(client: &Client, settings: &Settings, text: &mut String) -> Resu
                 "the state of commits cannot be seen: GRANT pg_read_all_stats to freshet's role",
             );
         }
-        if let Err(why) = standby::could_be(client, &settings.freshness.standby_name).await? {
+        let mut session = Connection::open(&UpstreamAddress::of(&settings.upstream)?, &[]).await?;
+        let could_be = standby::could_be(&mut session, &settings.freshness.standby_name).await?;
+        session.terminate().await;
+        if let Err(why) = could_be {
             tell("freshness.mode standby", &why);
         }
     }

@@ -46,8 +46,11 @@ fn run(cli: Cli) -> ExitCode {
         Some(Command::Health(flags)) => healthy(flags),
         Some(Command::Demo { once, data, listen, admin }) => show(DemoOptions { data, once, listen, admin }),
         Some(Command::Release(flags)) => report(flags.settings(), End::BySignal, |settings| {
-            log::start(&settings.log);
-            Box::pin(check::release(settings))
+            let log = log::start(&settings.log);
+            Box::pin(async move {
+                let _log = log;
+                check::release(settings).await
+            })
         }),
     };
     match ended {
@@ -109,7 +112,7 @@ fn serve(flags: &ServeFlags) -> Result<(), Box<dyn std::error::Error>> {
     if let Some(problem) = server::check_way(&settings) {
         return Err(ConfigErrors { problems: vec![problem] }.into());
     }
-    log::start(&settings.log);
+    let _log = log::start(&settings.log);
     raise_file_limit(settings.listen.sessions_max);
     server::use_small_pages();
     // For what sessions share; they themselves have threads of their own.

@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: &[String]) -> Result<(), String> {
     settings.audit.slower_times = 0;
     settings.cache.refresh_ahead_percent = 20;
     settings.log.level = std::env::var("FRESHET_TEST_LOG").unwrap_or_else(|_| "off".to_string());
-    log::start(&settings.log);
+    let _log = log::start(&settings.log);
     let (trigger, _) = shutdown::channel();
     let trigger = Arc::new(trigger);
     let of_parent = Arc::clone(&trigger);

@@ -35,7 +35,7 @@ impl Freshet {
         settings.audit.slower_times = 0;
         settings.log.level = std::env::var("FRESHET_TEST_LOG").unwrap_or_else(|_| "off".to_string());
         change(&mut settings);
-        log::start(&settings.log);
+        std::mem::forget(log::start(&settings.log));
         let (trigger, _) = shutdown::channel();
         let trigger = Arc::new(trigger);
         let (report, port) = std::sync::mpsc::channel();

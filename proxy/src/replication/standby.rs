@@ -16,7 +16,6 @@ use std::time::{Duration, Instant};
 use arc_swap::ArcSwap;
 use freshet_engine::snapshot::VisibilitySnapshot;
 use parking_lot::Mutex;
-use tokio_postgres::Client;
 
 use crate::replication::supervise::Replication;
 use crate::replication::uptime::Uptime;
@@ -191,17 +190,12 @@ fn facts_sql(process: i32, name: &str) -> String {
     FACTS.replace("PROCESS", &process.to_string()).replace("NAME", &name.replace('\'', "''"))
 }
 
-/// Whether commits could wait for a freshet of this name, once it is there; else why not.
-pub async fn could_be(client: &Client, name: &str) -> Result<Result<(), Cow<'static, str>>, UpstreamError> {
-    let row = client.query_one(&facts_sql(0, name), &[]).await?;
-    let facts = StandbyFacts {
-        names: row.get(0),
-        // As if it were.
-        sync_state: Some("sync".into()),
-        namesakes: 1,
-        synchronous_commit: row.get(3),
-        exceptions: row.get(4),
-    };
+/// Whether commits could wait for a freshet of this name, once it is there; else why not. `connection`: one with the settings that the role's
+/// sessions have, which the pool's have not.
+pub async fn could_be(connection: &mut Connection, name: &str) -> Result<Result<(), Cow<'static, str>>, UpstreamError> {
+    let found = facts(&connection.simple_query(&facts_sql(0, name)).await?)?;
+    // As if it were.
+    let facts = StandbyFacts { sync_state: Some("sync".into()), namesakes: 1, ..found };
     Ok(assess(&facts, name))
 }
 
