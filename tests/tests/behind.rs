@@ -3,7 +3,7 @@
 
 use std::time::Instant;
 
-use freshet_tests::client::{Message, bind, describe, execute, flush, parse, query, sync, tags};
+use freshet_tests::client::{Message, bind, close, describe, execute, flush, parse, query, sync, tags};
 use freshet_tests::scripted::{Pair, WAIT, assert_same, burst, play, play_unit};
 
 const READ: &str = "SELECT v FROM t WHERE id = 1";
@@ -80,4 +80,82 @@ fn what_follows_what_was_run_here_is_not_the_first_of_its_transaction() {
             }
         }
     }
+}
+
+/// What was only read or bound here has run nothing: what PostgreSQL allows as the first of its transaction alone is still that.
+#[test]
+fn what_follows_what_was_only_prepared_here_is_the_first_of_its_transaction() {
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE TABLE vac (id int)");
+    let limit = Instant::now() + WAIT;
+    while !matches!(pair.last().0.as_str(), "local" | "hit") {
+        assert!(Instant::now() < limit, "{:?}", pair.last());
+        pair.freshet.query(READ);
+    }
+    let prepares = [
+        [parse("made", READ), describe('S', "made")].concat(),
+        [parse("made", READ), bind("portal", "made", &[], 0)].concat(),
+    ];
+    let run = |sql: &str| [parse("", sql), bind("", "", &[], 0), execute("", 0), sync()].concat();
+    let follows = [
+        query("VACUUM vac"),
+        run("VACUUM vac"),
+        query("DISCARD ALL"),
+        run("LOCK TABLE vac"),
+        run("SET LOCAL work_mem = '5MB'"),
+    ];
+    for prepare in &prepares {
+        for then in &follows {
+            let mut both = Vec::new();
+            for client in [&mut pair.upstream, &mut pair.freshet] {
+                client.send(&[prepare.clone(), flush()].concat());
+                // Parse, and a description of two parts or a portal.
+                let count = if prepare == &prepares[0] { 3 } else { 2 };
+                let mut replies: Vec<Message> = (0..count).filter_map(|_| client.read_message()).collect();
+                replies.extend(play_unit(client, then));
+                client.query("ROLLBACK; RESET ALL; DEALLOCATE ALL");
+                both.push(replies);
+            }
+            assert_eq!(tags(&both[1]), tags(&both[0]));
+            assert_same(&both[1], &both[0]);
+        }
+    }
+}
+
+/// A name may mean two statements within one group: what the client was told of the first is not held against the second.
+#[test]
+fn a_name_that_is_given_twice_in_a_group_is_the_second_statements() {
+    let mut pair = Pair::start();
+    let (first, second) = ("SELECT id FROM t WHERE id = 1", "SELECT id, v FROM t WHERE id = 1");
+    let group = [
+        parse("s", first),
+        bind("", "s", &[], 0),
+        describe('P', ""),
+        execute("", 0),
+        close('S', "s"),
+        parse("s", second),
+        sync(),
+    ];
+    for sql in [first, second] {
+        let unit = [parse("", sql), bind("", "", &[], 0), describe('P', ""), execute("", 0), sync()];
+        pair.agree(sql, &[burst(6, &unit)]);
+    }
+    let again = [bind("", "s", &[], 0), execute("", 0), sync()].concat();
+    let mut both = Vec::new();
+    for client in [&mut pair.upstream, &mut pair.freshet] {
+        let mut replies = play_unit(client, &group.concat());
+        if !both.is_empty() {
+            let last = client.query("SHOW freshet.last");
+            assert!(
+                last.iter().any(|message| message.body.windows(3).any(|of| of == b"hit" || of == b"loc")),
+                "{last:?}"
+            );
+        }
+        client.query("BEGIN");
+        client.query("UPDATE t SET v = v WHERE id = 2");
+        replies.extend(play_unit(client, &again));
+        client.query("ROLLBACK");
+        both.push(replies);
+    }
+    assert_same(&both[1], &both[0]);
 }

@@ -318,6 +318,41 @@ fn a_label_means_in_a_prepared_statement_what_it_was() {
     pair.agree("without a constant, by the new names", &run("all", 6));
 }
 
+/// Which function a call means is decided when PostgreSQL analyses it; one that would be a better match since is none.
+#[test]
+fn a_function_that_would_match_better_does_not_disturb_a_prepared_statement() {
+    const TEXT: &str = "SELECT id, more(id) FROM o WHERE id = 1";
+    let mut pair = Pair::start();
+    pair.upstream.query(
+        "CREATE TABLE o (id int2 PRIMARY KEY); INSERT INTO o VALUES (1), (2);
+         CREATE FUNCTION more(int) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 + 1'",
+    );
+    let made = [burst(2, &[parse("s", TEXT), sync()])];
+    assert_eq!(play(&mut pair.freshet, &made), play(&mut pair.upstream, &made));
+    let old = [burst(4, &[bind("", "s", &[], 0), execute("", 0), sync()])];
+    let new = [burst(5, &[parse("", TEXT), bind("", "", &[], 0), execute("", 0), sync()])];
+    pair.agree("before", &old);
+    // That the table has come into the publication has made it be analysed again, when it is executed.
+    pair.freshet.query("SET freshet.route = 'relay'");
+    assert_eq!(play(&mut pair.freshet, &old), play(&mut pair.upstream, &old));
+    pair.freshet.query("SET freshet.route = 'auto'");
+    // By its value in the row that is compared first it is the same.
+    pair.upstream.query(
+        "CREATE FUNCTION more(int2) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT CASE WHEN $1 < 10 THEN $1 + 1 ELSE -1 END'",
+    );
+    let expected = play(&mut pair.upstream, &old);
+    for _ in 0..20 {
+        assert_eq!(play(&mut pair.freshet, &old), expected);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    pair.upstream.query("CREATE OR REPLACE FUNCTION more(int2) RETURNS int LANGUAGE sql IMMUTABLE AS 'SELECT $1 - 2'");
+    pair.agree("a new statement", &new);
+    for _ in 0..20 {
+        assert_eq!(play(&mut pair.freshet, &old), expected);
+        assert_eq!(rows(&play(&mut pair.freshet, &new)), [[Some("1".to_string()), Some("-1".to_string())]]);
+    }
+}
+
 /// It describes a result by what is left of it once a strict operator is NULL.
 #[test]
 fn a_null_parameter_leaves_an_arm_out_of_the_description() {

@@ -72,7 +72,8 @@ pub fn decide(control: Control, state: &mut SessionState, exists: impl Fn() -> b
             state.transaction = Transaction::default();
             state.status = TransactionStatus::Idle;
         }
-        (Control::Savepoint, TransactionStatus::InTransaction) => {}
+        // Without a BEGIN that was seen it may be the implicit block of a query behind extended messages (PostgreSQL 18).
+        (Control::Savepoint, TransactionStatus::InTransaction) if state.transaction.isolation.is_some() => {}
         (Control::Release, TransactionStatus::InTransaction)
         | (Control::Deallocate, TransactionStatus::Idle | TransactionStatus::InTransaction)
             if exists() => {}

@@ -1,13 +1,14 @@
-//! What the names of relations, and the labels of enums, in a prepared statement mean. PostgreSQL analyses it again when a relation of
+//! What the names of relations and of users' functions, and the labels of enums, in a prepared statement mean. PostgreSQL analyses it again when a relation of
 //! it, or the search path, has changed (plancache.c: RevalidateCachedQuery, PlanCacheRelCallback); by another one that would be found
 //! first now (created, renamed or moved there) it is not disturbed, nor by a label that has another name now, while a plan that is made
 //! here finds that one.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use freshet_engine::catalog::{Catalog, EnumEntry, RelationId};
+use freshet_engine::catalog::{Catalog, EnumEntry, FunctionEntry, RelationId};
 use freshet_engine::planner::Plan;
+use freshet_engine::statement::lexer;
 use freshet_engine::types::{EnumType, Oid, PgType};
 use parking_lot::Mutex;
 
@@ -22,6 +23,7 @@ pub struct Meant {
     names: Mutex<Option<Names>>,
     /// By the catalog that was in use when it was parsed.
     enums: Option<Arc<EnumTypes>>,
+    functions: Functions,
 }
 
 /// A relation under the name that it had.
@@ -66,6 +68,25 @@ fn enums_of(plan: &Plan, sql: &[u8], catalog: &Catalog) -> Box<[EnumEntry]> {
     catalog.enum_types.values().filter(|entry| is_meant(entry.labels)).cloned().collect()
 }
 
+/// By name, all functions of those names in a text that functions in SQL have: which of them is called was decided when it was analysed, and
+/// one that is added since is none of those. Another body of the same one counts for PostgreSQL's plans, too.
+type Functions = Box<[(Arc<str>, Box<[Oid]>)]>;
+
+fn functions_of(sql: &[u8], catalog: &Catalog) -> Functions {
+    if catalog.sql_functions.is_empty() {
+        return Box::default();
+    }
+    let tokens = std::str::from_utf8(sql).ok().and_then(|sql| lexer::tokens(sql).ok());
+    let names: BTreeSet<_> = tokens.iter().flatten().filter_map(lexer::Token::name).collect();
+    let known = names.iter().filter_map(|name| catalog.sql_functions.get_key_value(&**name));
+    let oids = |(name, functions): (&Arc<str>, &Vec<FunctionEntry>)| {
+        let mut oids: Box<[Oid]> = functions.iter().map(|function| function.oid).collect();
+        oids.sort_unstable();
+        (Arc::clone(name), oids)
+    };
+    known.map(oids).collect()
+}
+
 /// Each label is still there by its name.
 fn keeps_labels(before: &EnumEntry, catalog: &Catalog) -> bool {
     let Some(now) = catalog.enum_types.get(&before.labels.oid()) else { return false };
@@ -87,20 +108,26 @@ fn has_string(sql: &[u8]) -> bool {
 pub struct Names {
     relations: Box<[Relation]>,
     enums: Box<[EnumEntry]>,
+    functions: Functions,
 }
 
 impl Names {
     /// `sql`: the statement that it is a plan of.
     pub fn of(plan: &Plan, sql: &[u8], catalog: &Catalog) -> Self {
         let relations = plan.relations().into_iter().filter_map(|id| Relation::of(id, catalog)).collect();
-        Self { relations, enums: enums_of(plan, sql, catalog) }
+        Self { relations, enums: enums_of(plan, sql, catalog), functions: functions_of(sql, catalog) }
     }
 }
 
 impl Meant {
-    /// `enums`: those of the catalog in use, if one is.
-    pub fn new(enums: Option<Arc<EnumTypes>>) -> Self {
-        Self { names: Mutex::default(), enums }
+    /// `catalog`: the one in use, if one is. `kept`: of a statement that may be used under another one.
+    pub fn new(kept: Option<&[u8]>, catalog: Option<&Catalog>) -> Self {
+        let functions = kept.zip(catalog).map(|(sql, catalog)| functions_of(sql, catalog));
+        Self {
+            names: Mutex::default(),
+            enums: catalog.map(|catalog| Arc::clone(&catalog.enum_types)),
+            functions: functions.unwrap_or_default(),
+        }
     }
 
     pub fn is_known(&self) -> bool {
@@ -118,12 +145,18 @@ impl Meant {
             Some(before) => {
                 before.relations.iter().any(|relation| relation.has_gone(catalog))
                     || before.relations == names.relations
+                        && before.functions == names.functions
                         && before.enums.iter().all(|entry| keeps_labels(entry, catalog))
             }
             None => {
                 // One that the catalog did not have was new then.
                 let at_parse = |entry: &EnumEntry| self.enums.as_ref()?.get(&entry.labels.oid());
-                names.enums.iter().filter_map(at_parse).all(|entry| keeps_labels(entry, catalog))
+                let is_it = |(name, now): &(Arc<str>, Box<[Oid]>)| {
+                    let before = self.functions.iter().find(|(known, _)| known == name);
+                    before.map_or(now.len() == 1, |(_, before)| before == now)
+                };
+                names.functions.iter().all(is_it)
+                    && names.enums.iter().filter_map(at_parse).all(|entry| keeps_labels(entry, catalog))
                     && !names.relations.iter().any(|relation| relation.has_namesake(path, catalog))
             }
         }

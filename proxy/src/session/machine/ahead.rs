@@ -24,6 +24,7 @@ const ANOTHER_RESULT: ErrorFields<'static> = ErrorFields::error("0A000", "cached
 pub(super) struct QuietParse {
     name: Box<[u8]>,
     frame: Box<[u8]>,
+    statement: Arc<PreparedStatement>,
 }
 
 /// A statement as the client was told that it is.
@@ -66,7 +67,7 @@ impl Machine {
         self.state.transaction.has_relayed = true;
         self.to_upstream.push(frame);
         self.to_upstream.push(SYNC);
-        let quiet = QuietParse { name: parse.name.into(), frame: frame.into() };
+        let quiet = QuietParse { name: parse.name.into(), frame: frame.into(), statement: Arc::clone(&statement) };
         self.expect_quiet(ExpectedKind::QuietParse(Box::new(quiet)));
         self.expect_quiet(ExpectedKind::QuietSync);
         self.remember_statement(parse.name.into(), Named { statement, parse: None });
@@ -74,19 +75,23 @@ impl Machine {
 
     /// Which named statements the client is told the columns of by these answers: by a description of the statement, or of the first
     /// portal.
-    pub(super) fn told(items: &[Item<'_>], answers: &[Answer]) -> Vec<(Box<[u8]>, Bytes)> {
+    pub(super) fn told(items: &[Item<'_>], answers: &[Answer]) -> Vec<(Box<[u8]>, Told)> {
+        let telling = |statement: &Arc<PreparedStatement>, columns: &Bytes| Told {
+            statement: Arc::clone(statement),
+            columns: columns.clone(),
+        };
         let mut parsed: Vec<&[u8]> = Vec::new();
         let mut told = Vec::new();
         for (item, answer) in items.iter().zip(answers) {
             match (item, answer) {
                 (Item::Parse { parse, .. }, _) if !parse.name.is_empty() => parsed.push(parse.name),
-                (Item::DescribeStatement { name, .. }, Answer::Reply(reply)) if !name.is_empty() => {
-                    told.push(((*name).into(), reply.statement_columns.clone()));
+                (Item::DescribeStatement { name, statement }, Answer::Reply(reply)) if !name.is_empty() => {
+                    told.push(((*name).into(), telling(statement, &reply.statement_columns)));
                 }
-                (Item::Bind { bind, is_described: true, .. }, Answer::Reply(reply))
+                (Item::Bind { bind, is_described: true, statement, .. }, Answer::Reply(reply))
                     if parsed.contains(&bind.statement) =>
                 {
-                    told.push((bind.statement.into(), reply.columns.clone()));
+                    told.push((bind.statement.into(), telling(statement, &reply.columns)));
                 }
                 _ => {}
             }
@@ -95,10 +100,13 @@ impl Machine {
     }
 
     /// Upstream is asked for its own description, behind the answers.
-    pub(super) fn compare_told(&mut self, told: Vec<(Box<[u8]>, Bytes)>) {
-        for (name, columns) in told {
-            let Some(named) = self.statements.get(&name).filter(|named| named.parse.is_none()) else { continue };
-            let told = Told { statement: Arc::clone(&named.statement), columns };
+    pub(super) fn compare_told(&mut self, told: Vec<(Box<[u8]>, Told)>) {
+        for (name, told) in told {
+            // The group may have given the name to another one.
+            let is_it = |named: &&Named| named.parse.is_none() && Arc::ptr_eq(&named.statement, &told.statement);
+            if self.statements.get(&name).filter(is_it).is_none() {
+                continue;
+            }
             self.to_upstream.write(|out| write_describe(out, Target::Statement(&name)));
             self.to_upstream.push(SYNC);
             self.expect_quiet(ExpectedKind::QuietDescribe(Box::new(told)));
@@ -120,6 +128,8 @@ impl Machine {
         while self.expected.front().is_some_and(|front| !matches!(front.kind, ExpectedKind::QuietSync)) {
             if let Some(Expected { kind: ExpectedKind::QuietParse(parse), .. }) = self.pop_expected()
                 && let Some(named) = self.statements.get_mut(&parse.name)
+                // Another one may have the name by now.
+                && Arc::ptr_eq(&named.statement, &parse.statement)
             {
                 named.parse = Some(parse.frame);
             }

@@ -650,7 +650,8 @@ impl Machine {
 
     /// Within a group of which upstream has seen nothing so far: what PostgreSQL refuses behind a query of its transaction, or behind
     /// anything that was run in it, VACUUM and a new isolation level for two, and what it allows there alone, LOCK for one, must find that
-    /// there (xact.c, PreventInTransactionBlock and CheckTransactionBlock; variable.c). A SHOW takes no snapshot.
+    /// there (xact.c, PreventInTransactionBlock and CheckTransactionBlock; variable.c). A SHOW takes no snapshot, and a Parse, or a Bind, runs
+    /// nothing.
     fn show_query(&mut self, effect: Effect, text: Option<&[u8]>) {
         let has_query = self.state.transaction.first_query == FirstQuery::Here;
         let is_due = self.has_open_group
@@ -660,11 +661,15 @@ impl Machine {
         if !is_due {
             return;
         }
-        self.has_run_here = false;
+        let has_run = std::mem::take(&mut self.has_run_here);
         if has_query {
             self.state.transaction.first_query = FirstQuery::Upstream;
         }
-        self.run_own(if has_query { b"SELECT 1" } else { b"SHOW server_version" }, None);
+        match (has_run, has_query) {
+            (true, true) => self.run_own(b"SELECT 1", None),
+            (true, false) => self.run_own(b"SHOW server_version", None),
+            (false, _) => self.parse_own(b"SELECT 1"),
+        }
     }
 
     /// A new statement out of a Parse.
@@ -696,7 +701,7 @@ impl Machine {
             path: AtomicU64::new(if is_plain { path } else { 0 }),
             inferred: if is_plain || may_infer { OnceLock::new() } else { OnceLock::from(declared_types(parse)) },
             is_other: AtomicBool::new(false),
-            meant: Meant::new(self.catalog.as_ref().map(|catalog| Arc::clone(&catalog.enum_types))),
+            meant: Meant::new(Some(parse.sql).filter(|_| !parse.name.is_empty()), self.catalog.as_deref()),
             typed_under: if is_plain { self.state.catalog_version } else { 0 },
             judged_under: self.judging_catalog(),
             effect,

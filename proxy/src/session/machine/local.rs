@@ -708,6 +708,17 @@ impl Machine {
         self.expect_own(ExpectedKind::Close);
     }
 
+    /// Has upstream read a statement under a name of freshet's own, and run nothing.
+    pub(super) fn parse_own(&mut self, sql: &[u8]) {
+        self.close_leftover();
+        self.to_upstream.write(|out| {
+            write_parse(out, OWN_NAME, sql);
+            write_close(out, Target::Statement(OWN_NAME));
+        });
+        self.expect_own(ExpectedKind::Parse(Some(OWN_NAME.into())));
+        self.expect_own(ExpectedKind::Close);
+    }
+
     pub(super) fn sync_quietly(&mut self) {
         self.to_upstream.push(SYNC);
         self.expect_quiet(ExpectedKind::QuietSync);
