@@ -122,6 +122,28 @@ fn what_follows_what_was_only_prepared_here_is_the_first_of_its_transaction() {
     }
 }
 
+/// Nor is anything the first of a transaction that has ended within the group.
+#[test]
+fn what_follows_the_end_of_a_block_within_a_group_is_of_another_transaction() {
+    let mut pair = Pair::start();
+    pair.upstream.query("CREATE TABLE vac (id int)");
+    let run = |sql: &str| [parse("", sql), bind("", "", &[], 0), execute("", 0)].concat();
+    for end in ["COMMIT", "ROLLBACK"] {
+        for then in ["VACUUM vac", "LOCK TABLE vac", "ROLLBACK", "SET TRANSACTION READ ONLY"] {
+            let mut both = Vec::new();
+            for client in [&mut pair.upstream, &mut pair.freshet] {
+                client.query("BEGIN");
+                client.send(&[run(end), flush()].concat());
+                let mut replies: Vec<Message> = (0..3).filter_map(|_| client.read_message()).collect();
+                replies.extend(play_unit(client, &[run(then), sync()].concat()));
+                both.push(replies);
+            }
+            assert_eq!(tags(&both[1]), tags(&both[0]), "{end}, {then}");
+            assert_same(&both[1], &both[0]);
+        }
+    }
+}
+
 /// A name may mean two statements within one group: what the client was told of the first is not held against the second.
 #[test]
 fn a_name_that_is_given_twice_in_a_group_is_the_second_statements() {

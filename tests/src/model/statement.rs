@@ -117,7 +117,8 @@ impl Statement {
             ["SAVEPOINT", savepoint] => Self::Savepoint(name(savepoint)),
             ["RELEASE", savepoint] => Self::Release(name(savepoint)),
             ["UPDATE", ..] => Self::Write,
-            ["SET", ..] => Self::Set,
+            // No more a query than this; what it shows nobody reads.
+            ["SHOW", ..] | ["SET", ..] => Self::Set,
             ["DEALLOCATE", "ALL"] => Self::Deallocate(None),
             ["DEALLOCATE", statement] => Self::Deallocate(Some(name(statement))),
             ["PREPARE", statement, "AS", ..] => {

@@ -572,8 +572,10 @@ impl Machine {
                 }
             }
             (Item::Execute(execute), _) => {
-                self.has_run_here = true;
+                let was_in_block = self.state.status != TransactionStatus::Idle;
                 self.execute_portal(&execute);
+                // What comes behind the end of a block is of another transaction.
+                self.has_run_here = !(was_in_block && self.state.status == TransactionStatus::Idle);
             }
             (Item::Close(target), _) => {
                 self.close_locally(target);
