@@ -475,7 +475,8 @@ fn first_columns(relation: BoundRelation, width: usize) -> BoundRelation {
     BoundRelation::Project { input: Box::new(relation), expressions: (0..width).map(placeholder).collect() }
 }
 
-fn collect(expr: &BoundExpr, level: usize, columns: &mut Vec<(usize, ExprType)>) {
+/// Adds the columns of that level that the expression reads.
+pub(super) fn collect(expr: &BoundExpr, level: usize, columns: &mut Vec<(usize, ExprType)>) {
     if let BoundExpr::Column { index, expr_type } = expr
         && let Some((of, column)) = as_outer(*index)
         && of == level

@@ -151,12 +151,34 @@ fn is_sure_column(relation: &BoundRelation, column: usize) -> bool {
     }
 }
 
-/// Whether the aggregate has a value for any rows, and what it takes in does, too.
 fn is_sure_call(input: &BoundRelation, call: &AggregateCall) -> bool {
-    let mut expressions = call.argument.iter().chain(&call.extra).chain(&call.filter);
-    has_value(call.function, call.argument.as_ref())
-        && expressions.all(|expr| is_sure(input, expr))
-        && are_sure(input, &call.order)
+    is_harmless_call(call, &|expr| is_sure(input, expr))
+}
+
+/// Whether the aggregate has a value for any rows, and what it takes in does, too.
+fn is_harmless_call(call: &AggregateCall, is_sure: &dyn Fn(&BoundExpr) -> bool) -> bool {
+    let of_order = call.order.iter().map(|key| &key.expr);
+    let mut expressions = call.argument.iter().chain(&call.extra).chain(&call.filter).chain(of_order);
+    has_value(call.function, call.argument.as_ref()) && expressions.all(is_sure)
+}
+
+/// Whether computing all of it raises no error, as far as these kinds of relations tell.
+pub(super) fn is_quiet_relation(relation: &BoundRelation) -> bool {
+    let is_quiet = match relation {
+        BoundRelation::OneRow | BoundRelation::Scan { .. } | BoundRelation::Distinct { .. } => true,
+        BoundRelation::Filter { predicate, .. } => cannot_raise(predicate),
+        BoundRelation::Project { expressions, .. } => expressions.iter().all(cannot_raise),
+        BoundRelation::Join { condition, .. } => condition.iter().all(cannot_raise),
+        BoundRelation::Sort { keys, .. } => keys.iter().all(|key| cannot_raise(&key.expr)),
+        BoundRelation::Limit { limit, offset, .. } => {
+            limit.iter().chain(offset).all(|count| matches!(count, BoundExpr::Literal { .. }))
+        }
+        BoundRelation::Aggregate { groups, aggregates, .. } => {
+            groups.iter().all(cannot_raise) && aggregates.iter().all(|call| is_harmless_call(call, &cannot_raise))
+        }
+        _ => false,
+    };
+    is_quiet && relation.inputs().into_iter().all(is_quiet_relation)
 }
 
 fn is_sure_window(input: &BoundRelation, call: &WindowCall) -> bool {

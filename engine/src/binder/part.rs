@@ -4,8 +4,9 @@
 
 use std::collections::BTreeSet;
 
-use crate::binder::harmless::has_value;
-use crate::binder::relation::{as_outer, is_own_column};
+use crate::binder::dependent::collect;
+use crate::binder::harmless::is_quiet_relation;
+use crate::binder::relation::is_own_column;
 use crate::binder::subquery::{Asked, Subquery, asked};
 use crate::binder::typed::children;
 use crate::binder::{BoundExpr, BoundRelation, cannot_raise};
@@ -18,17 +19,18 @@ pub(super) fn may_raise_of_part(joined: &BoundRelation, part: &BoundExpr, subque
     collect_own(part, &mut columns);
     let mut is_quiet = cannot_raise(part);
     for subquery in numbers.iter().filter_map(|number| subqueries.get(*number)) {
-        let mut relation = subquery.relation.clone();
-        relation.for_each_expression(&mut |expr| collect_outer(expr, subquery.level, &mut columns));
+        let mut tied = Vec::new();
+        subquery.relation.clone().for_each_expression(&mut |expr| collect(expr, subquery.level, &mut tied));
+        columns.extend(tied.into_iter().map(|(column, _)| column));
         is_quiet &= match &subquery.kind {
-            Asked::Value => is_one_row(&relation),
+            Asked::Value => is_one_row(&subquery.relation),
             Asked::Exists => true,
             Asked::In(test) => {
                 collect_own(test, &mut columns);
                 cannot_raise(test)
             }
         };
-        is_quiet &= is_quiet_relation(&relation);
+        is_quiet &= is_quiet_relation(&subquery.relation);
     }
     !numbers.is_empty() && !is_quiet && is_of_part(joined, &columns)
 }
@@ -40,16 +42,6 @@ fn collect_own(expr: &BoundExpr, columns: &mut BTreeSet<usize>) {
         columns.insert(*index);
     }
     children(expr).into_iter().for_each(|child| collect_own(child, columns));
-}
-
-fn collect_outer(expr: &BoundExpr, level: usize, columns: &mut BTreeSet<usize>) {
-    if let BoundExpr::Column { index, .. } = expr
-        && let Some((of, column)) = as_outer(*index)
-        && of == level
-    {
-        columns.insert(column);
-    }
-    children(expr).into_iter().for_each(|child| collect_outer(child, level, columns));
 }
 
 fn is_of_part(joined: &BoundRelation, columns: &BTreeSet<usize>) -> bool {
@@ -74,29 +66,4 @@ fn is_one_row(relation: &BoundRelation) -> bool {
         BoundRelation::OneRow => true,
         _ => false,
     }
-}
-
-/// Whether computing it raises no error, as far as these kinds of relations tell.
-fn is_quiet_relation(relation: &BoundRelation) -> bool {
-    let is_quiet = match relation {
-        BoundRelation::OneRow | BoundRelation::Scan { .. } | BoundRelation::Distinct { .. } => true,
-        BoundRelation::Filter { predicate, .. } => cannot_raise(predicate),
-        BoundRelation::Project { expressions, .. } => expressions.iter().all(cannot_raise),
-        BoundRelation::Join { condition, .. } => condition.iter().all(cannot_raise),
-        BoundRelation::Sort { keys, .. } => keys.iter().all(|key| cannot_raise(&key.expr)),
-        BoundRelation::Limit { limit, offset, .. } => {
-            limit.iter().chain(offset).all(|count| matches!(count, BoundExpr::Literal { .. }))
-        }
-        BoundRelation::Aggregate { groups, aggregates, .. } => {
-            let is_sure = |call: &crate::binder::AggregateCall| {
-                let mut taken = call.argument.iter().chain(&call.extra).chain(&call.filter);
-                has_value(call.function, call.argument.as_ref())
-                    && taken.all(cannot_raise)
-                    && call.order.iter().all(|key| cannot_raise(&key.expr))
-            };
-            groups.iter().all(cannot_raise) && aggregates.iter().all(is_sure)
-        }
-        _ => false,
-    };
-    is_quiet && relation.inputs().into_iter().all(is_quiet_relation)
 }

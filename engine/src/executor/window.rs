@@ -304,11 +304,8 @@ impl Run<'_> {
 
     /// Which rows the call's frames take in.
     fn frames<'s>(&self, batch: &Batch, sorted: &'s Sorted, call: &WindowCall) -> Result<Frames<'s>, EvalError> {
-        let has_distance = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
-        let is_by_value =
-            call.frame.unit == FrameUnit::Range && (has_distance(&call.frame.start) || has_distance(&call.frame.end));
         let key = match call.order.as_slice() {
-            [key] if is_by_value => {
+            [key] if is_by_value(call) => {
                 let values = self.environment.evaluate_column(&key.expr, batch)?;
                 Some(take(&values, &UInt32Array::from(sorted.order.clone()), None).map_err(internal)?)
             }
@@ -320,13 +317,16 @@ impl Run<'_> {
 
 /// Whether looking for the ends of its frames may raise an error: the distance is added to a value of a bounded type.
 fn may_lead_beyond(call: &WindowCall) -> bool {
-    let has_distance = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
     let is_bounded = |key: &SortKey| {
         matches!(type_of(&key.expr), PgType::Date | PgType::Timestamp | PgType::Timestamptz | PgType::Interval)
     };
-    call.frame.unit == FrameUnit::Range
-        && (has_distance(&call.frame.start) || has_distance(&call.frame.end))
-        && call.order.iter().any(is_bounded)
+    is_by_value(call) && call.order.iter().any(is_bounded)
+}
+
+/// Whether its frames end at a distance from a row's value.
+fn is_by_value(call: &WindowCall) -> bool {
+    let has_distance = |bound: &FrameBound| matches!(bound, FrameBound::Preceding(_) | FrameBound::Following(_));
+    call.frame.unit == FrameUnit::Range && (has_distance(&call.frame.start) || has_distance(&call.frame.end))
 }
 
 fn has_same_order(a: &WindowCall, b: &WindowCall) -> bool {

@@ -47,9 +47,7 @@ impl Costs {
                     self.of(operand) + self.of(array) + array_cost(array)
                 }
                 // Here alone.
-                ("comparable_moment" | "comparable_time" | "date_not_above" | "date_not_below", [value]) => {
-                    self.of(value)
-                }
+                (name, [value]) if is_among(name, OWN) => self.of(value),
                 // By the output function of one type and the input function of the other.
                 _ if function.is_via_text() => 2.0 + self.of_operands(expr),
                 _ => 1.0 + self.of_operands(expr),
@@ -105,11 +103,7 @@ impl Costs {
                 // Folded, too, as far as that goes.
                 _ if is_row_independent(expr) && !matches!(expr, BoundExpr::Call { .. }) => false,
                 // Here alone.
-                BoundExpr::Call { function, .. }
-                    if is_among(function.name, "comparable_moment comparable_time date_not_above date_not_below") =>
-                {
-                    true
-                }
+                BoundExpr::Call { function, .. } if is_among(function.name, OWN) => true,
                 BoundExpr::Call { function, arguments, .. } if std::ptr::eq(*function, &functions::EQUALS_ANY) => {
                     let of = arguments[0].expr_type().pg_type;
                     matches!(arguments[1], BoundExpr::Literal { .. }) && (is_plain_type(of) || is_equated_type(of))
@@ -175,6 +169,9 @@ const ONE_CALL: &str = "= <> < <= > >= + - * / % ^ ~~ !~~ ~ !~ || -> ->> ? @ |/ 
     lower upper initcap length char_length character_length octet_length substr substring left right btrim ltrim rtrim \
     replace strpos position starts_with abs ceil ceiling floor round trunc sign mod sqrt power ln log date_trunc date_part \
     extract to_char to_date to_timestamp now split_part md5";
+
+/// What stands here alone, around what PostgreSQL compares as it is.
+const OWN: &str = "comparable_moment comparable_time date_not_above date_not_below";
 
 /// Names of types: casts.
 const CASTS: &str = "int2 int4 int8 float4 float8 numeric text varchar bool date time timestamp timestamptz interval";

@@ -368,6 +368,15 @@ impl SideJoin {
             SideKind::Mark => self.left.width() + 1,
         }
     }
+
+    /// The side that a column of the output is of, and which of the side's columns it is; None: a mark, which is the join's own.
+    pub fn side_at(&self, column: usize) -> Option<(&PlanNode, usize)> {
+        match column.checked_sub(self.left.width()) {
+            None => Some((&self.left, column)),
+            Some(column) if self.kind != SideKind::Mark => Some((&self.right, column)),
+            Some(_) => None,
+        }
+    }
 }
 
 impl From<SideJoin> for PlanNode {

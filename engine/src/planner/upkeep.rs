@@ -317,11 +317,10 @@ fn origin(node: &PlanNode, column: usize) -> Option<Origin<'_>> {
             let (input, column) = join.input_at(column);
             origin(input, column)
         }
-        PlanNode::SideJoin(join) => match column.checked_sub(join.left.width()) {
-            None => origin(&join.left, column),
-            Some(column) if join.kind != SideKind::Mark => origin(&join.right, column),
-            Some(_) => None,
-        },
+        PlanNode::SideJoin(join) => {
+            let (side, column) = join.side_at(column)?;
+            origin(side, column)
+        }
         PlanNode::Expand(expand) if column < expand.input.width() => origin(&expand.input, column),
         _ => None,
     }

@@ -54,10 +54,9 @@ fn relation_of(node: &PlanNode, column: usize) -> *const PlanNode {
             let (input, column) = join.input_at(column);
             relation_of(input, column)
         }
-        PlanNode::SideJoin(join) => match column.checked_sub(join.left.width()) {
-            None => relation_of(&join.left, column),
-            Some(column) if join.kind != SideKind::Mark => relation_of(&join.right, column),
-            Some(_) => node,
+        PlanNode::SideJoin(join) => match join.side_at(column) {
+            Some((side, column)) => relation_of(side, column),
+            None => node,
         },
         _ => node,
     }

@@ -65,15 +65,15 @@ pub(in crate::planner) fn push(node: PlanNode, mut predicates: Vec<BoundExpr>) -
             // Into both sides of INTERSECT, into none of EXCEPT (allpaths.c, subquery_is_pushdown_safe).
             let sides = [*left, *right];
             let is_converted = converted(&sides, &types);
-            let is_below = |predicate: &&BoundExpr| {
+            let is_below = |predicate: &BoundExpr| {
                 let columns = columns_of(predicate);
                 operation == SetOperation::Intersect
                     && !columns.is_empty()
-                    && !columns.iter().any(|at| is_converted[*at])
+                    && !columns.iter().any(|column| is_converted[*column])
             };
-            let below: Vec<BoundExpr> = predicates.iter().filter(is_below).cloned().collect();
+            let (below, above): (Vec<_>, Vec<_>) = predicates.into_iter().partition(is_below);
             let [left, right] = sides.map(|side| Box::new(push(side, below.clone())));
-            PlanNode::SetOperation { operation, is_all, left, right, types }.filtered(predicates)
+            PlanNode::SetOperation { operation, is_all, left, right, types }.filtered(above)
         }
         PlanNode::Expand(mut expand) => {
             let width = expand.input.width();
@@ -292,7 +292,7 @@ fn push_into_side_join(mut join: SideJoin, predicates: Vec<BoundExpr>) -> PlanNo
         let columns = columns_of(condition);
         keeps_left && !columns.is_empty() && columns.iter().all(|column| is_right(*column))
     });
-    if join.kind == SideKind::Semi && raises(&mut join.right, |_| false) {
+    if join.kind == SideKind::Semi && !right_only.is_empty() && raises(&mut join.right, |_| false) {
         // Of an IN whose left side reads nothing PostgreSQL computes the whole subquery (convert_ANY_sublink_to_join pulls none up).
         rest.append(&mut right_only);
     }
