@@ -45,7 +45,8 @@ use crate::session::local::recent::Recents;
 use crate::session::machine::MachineLimits;
 use crate::session::registry::Sessions;
 use crate::session::settings::Interner;
-use crate::session::state::{Login, OwnDefaults};
+use crate::session::state::Login;
+use crate::session::tracker::Own;
 use crate::session::{self, SessionContext};
 use crate::shutdown::{Phase, Shutdown, Trigger};
 use crate::startup::authenticate::{Passwordless, authenticate};
@@ -58,6 +59,7 @@ use crate::statistics::Statistics;
 use crate::tls::files;
 use crate::tls::serve::ServerTls;
 use crate::upstream::address::{Endpoint, UpstreamAddress};
+use crate::upstream::service::ServicePool;
 use crate::upstream::{UpstreamError, cancel, relay};
 use crate::workers::Workers;
 
@@ -194,7 +196,10 @@ pub async fn run_on(
     });
     let stopping = Arc::clone(&trigger);
     let served = match databases {
-        None => serve(settings, address, listeners, trigger, RelayOnly, metrics, workers).await,
+        None => {
+            let relay = RelayOnly { pool: ServicePool::new(&address, 1)? };
+            serve(settings, address, listeners, trigger, relay, metrics, workers).await
+        }
         Some(databases) => {
             let mirroring = CancellationToken::new();
             let until = mirroring.clone();
@@ -656,7 +661,7 @@ async fn start_up<A: Answerers>(front: &Front<A>, client: Line, peer: &str) -> R
     let relayed = authenticate((client, rest), upstream, &packet, passwordless);
     let logged_in = before_log_in(deadline, &mut shutdown, relayed).await??;
     let own = own_settings(&packet, front.context.limits.schema);
-    let (defaults, refused) = OwnDefaults::of(&own);
+    let (defaults, refused) = Own::of(&own);
     if let Some((name, value)) = refused {
         warn!(client = %peer, setting = ?name, ?value, "a setting of freshet's in a start-up packet that is none");
     }

@@ -1,7 +1,7 @@
 //! Sessions whose settings are not known, and sessions that are passed through unread: what an operator sees of them. The
 //! metrics only rise; what is the case now is told by `freshet.sessions`.
 
-use freshet_config::FreshnessMode;
+use freshet_config::{FreshnessMode, TableChoice};
 use freshet_tests::client::{RawClient as WireClient, tags};
 use freshet_tests::operator::Operator;
 use freshet_tests::raw::RawClient;
@@ -68,5 +68,30 @@ fn sessions_that_are_passed_through_unread_are_counted_when_they_end() {
         until("it leaves the list", || ask(&mut watcher, sessions) == "1");
         let total = format!("freshet_opaque_sessions_total{{cause=\"replication\"}} {}\n", ended + 1);
         until("it is counted", || operator.get("/metrics").contains(&total));
+    }
+}
+
+/// What others do is told to those who may see it in pg_stat_activity, with a mirror and without one.
+#[test]
+fn what_others_do_is_shown_to_who_may_see_it() {
+    for tables in [TableChoice::Auto, TableChoice::None] {
+        let world = World::start_with(FreshnessMode::Exact, SETUP, |settings| settings.mirror.tables = tables.clone());
+        world.past("DROP ROLE IF EXISTS looks_on; CREATE ROLE looks_on LOGIN");
+        let mut watched = world.client();
+        let pid = ask(&mut watched, "SELECT pg_backend_pid()");
+        ask(&mut watched, "DO $$ BEGIN END $$");
+        let seen = format!("SELECT client, state, opaque, route_setting FROM freshet.sessions WHERE pid = {pid}");
+        let connect = |user| RawClient::connect(world.freshet.address(), user, &world.database).expect("connects");
+        let shown = |client: &mut RawClient| client.simple(&seen).expect("answers").rows().remove(0);
+        let (mut superuser, mut other) = (connect("postgres"), connect("looks_on"));
+        let text = |cell: &Option<Vec<u8>>| String::from_utf8_lossy(cell.as_deref().unwrap_or(b"NULL")).into_owned();
+        let all: Vec<String> = shown(&mut superuser).iter().map(text).collect();
+        assert_eq!(all[1..], ["idle", "DO", "auto"], "{tables:?}");
+        let hidden: Vec<String> = shown(&mut other).iter().map(text).collect();
+        assert_eq!(hidden, ["NULL", "NULL", "NULL", "auto"], "{tables:?}");
+        world.past("GRANT pg_read_all_stats TO looks_on");
+        assert_eq!(shown(&mut other).iter().map(text).collect::<Vec<_>>(), all, "{tables:?}");
+        drop((superuser, other, watched));
+        world.past("DROP ROLE looks_on");
     }
 }

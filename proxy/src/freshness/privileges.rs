@@ -19,6 +19,18 @@ use parking_lot::RwLock;
 use crate::replication::catalog::common_digest_sql;
 use crate::replication::supervise::Replication;
 use crate::upstream::UpstreamError;
+use crate::upstream::service::ServicePool;
+
+/// Whether the role may see what others do and have asked, as in pg_stat_activity and pg_stat_statements. It may not where upstream does not
+/// say.
+pub async fn sees_statistics(pool: &ServicePool, role: &str) -> bool {
+    let asked = async {
+        let sees = "SELECT pg_has_role(oid, 'pg_read_all_stats', 'USAGE') FROM pg_roles WHERE rolname = $1";
+        let row = pool.connection().await?.query_opt(sees, &[&role]).await?;
+        Ok::<_, UpstreamError>(row.is_some_and(|row| row.get(0)))
+    };
+    asked.await.unwrap_or(false)
+}
 
 /// Answers kept; past it all are asked again.
 const ANSWERS_MAX: usize = 100_000;
@@ -120,15 +132,9 @@ impl Privileges {
         }
     }
 
-    /// Whether the role may see what others have asked, as in pg_stat_statements. It may not where upstream does not say.
+    /// See [`sees_statistics`].
     pub async fn sees_statistics(&self, role: &str) -> bool {
-        let asked = async {
-            let client = self.replication.pool().connection().await?;
-            let sees = "SELECT pg_has_role(oid, 'pg_read_all_stats', 'USAGE') FROM pg_roles WHERE rolname = $1";
-            let row = client.query_opt(sees, &[&role]).await?;
-            Ok::<_, UpstreamError>(row.is_some_and(|row| row.get(0)))
-        };
-        asked.await.unwrap_or(false)
+        sees_statistics(self.replication.pool(), role).await
     }
 
     /// None: the catalog is another than that of `digest`.

@@ -18,6 +18,7 @@ use freshet_engine::result_cache::CachedReply;
 use freshet_engine::types::Lsn;
 
 use crate::freshness::pins::{Choice, Token};
+use crate::freshness::privileges::sees_statistics;
 use crate::freshness::seats::Seat;
 use crate::session::answer::early::EarlyRows;
 use crate::session::buffer::OutBuffer;
@@ -27,6 +28,7 @@ use crate::session::meant::Meant;
 use crate::session::settings::SessionSettings;
 use crate::session::state::{Login, SessionState};
 use crate::statistics::{Answered, ShapeStatistics};
+use crate::upstream::service::ServicePool;
 use crate::wire::extended::Bind;
 use crate::wire::query::TransactionStatus;
 
@@ -442,13 +444,17 @@ pub enum TextKind {
 }
 
 /// Relays everything: what runs before there is an engine, and where mirroring is off.
-pub struct RelayOnly;
+#[derive(Clone)]
+pub struct RelayOnly {
+    /// To ask what roles may see.
+    pub pool: ServicePool,
+}
 
 impl Answerers for RelayOnly {
     type Answerer = Self;
 
     fn open(&self, _login: &Login) -> Self {
-        Self
+        self.clone()
     }
 }
 
@@ -489,7 +495,7 @@ impl Answerer for RelayOnly {
         None
     }
 
-    async fn sees_statistics(&mut self, _role: &str) -> bool {
-        false
+    async fn sees_statistics(&mut self, role: &str) -> bool {
+        sees_statistics(&self.pool, role).await
     }
 }

@@ -7,7 +7,7 @@ use freshet_engine::planted::{Bug, is_planted};
 
 use crate::freshness::pins::Choice;
 use crate::session::settings::SessionSettings;
-use crate::session::tracker::{Own, OwnChange};
+use crate::session::tracker::Own;
 use crate::wire::query::TransactionStatus;
 
 /// Who logged in, as far as the start-up packet and upstream's answer to it tell.
@@ -24,33 +24,8 @@ pub struct Login {
     pub is_replication: bool,
     /// Where the client is, for the operator.
     pub client: String,
-    pub defaults: OwnDefaults,
-}
-
-/// What RESET makes of freshet's own settings: what the start-up packet has, as with every other setting.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OwnDefaults {
-    /// None: the configuration's.
-    pub freshness: Option<FreshnessMode>,
-    pub route: RouteSetting,
-    pub snapshot_strict: bool,
-}
-
-impl OwnDefaults {
-    /// Of names and values; and the first that is none, which counts for nothing.
-    pub fn of(settings: &[(String, String)]) -> (Self, Option<&(String, String)>) {
-        let (mut defaults, mut refused) = (Self::default(), None);
-        for setting in settings {
-            match OwnChange::read(&setting.0, Some(&setting.1)) {
-                Some(OwnChange::Freshness(mode)) => defaults.freshness = mode,
-                Some(OwnChange::Route(route)) => defaults.route = route.unwrap_or_default(),
-                Some(OwnChange::SnapshotStrict(is_strict)) => defaults.snapshot_strict = is_strict.unwrap_or_default(),
-                // A snapshot is taken when it is asked for.
-                Some(OwnChange::Snapshot(_)) | None => refused = refused.or(Some(setting)),
-            }
-        }
-        (defaults, refused)
-    }
+    /// What RESET makes of freshet's own settings: what the start-up packet has, as with every other setting.
+    pub defaults: Own,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -187,10 +162,8 @@ pub struct SessionState {
 
 impl SessionState {
     /// A fresh session, nothing probed yet.
-    pub fn new(login: Login, configured: FreshnessMode) -> Self {
-        let OwnDefaults { freshness, route, snapshot_strict } = login.defaults;
-        let freshness = freshness.unwrap_or(configured);
-        Self {
+    pub fn new(login: Login, freshness: FreshnessMode) -> Self {
+        let mut state = Self {
             login: Arc::new(login),
             settings: None,
             status: TransactionStatus::Idle,
@@ -198,23 +171,26 @@ impl SessionState {
             shares_transaction: false,
             freshness,
             default_freshness: freshness,
-            route,
+            route: RouteSetting::default(),
             snapshot: None,
-            snapshot_strict,
+            snapshot_strict: false,
             listens: false,
             version: None,
             started_at: None,
             catalog_version: 0,
             configuration: 0,
-        }
+        };
+        state.take_own(Own::default());
+        state
     }
 
     /// Freshet's own settings, as they are now.
     pub fn take_own(&mut self, own: Own) {
-        self.freshness = own.freshness.unwrap_or(self.default_freshness);
-        self.route = own.route.unwrap_or(self.login.defaults.route);
+        let defaults = &self.login.defaults;
+        self.freshness = own.freshness.or(defaults.freshness).unwrap_or(self.default_freshness);
+        self.route = own.route.or(defaults.route).unwrap_or_default();
+        self.snapshot_strict = own.snapshot_strict.or(defaults.snapshot_strict).unwrap_or_default();
         self.snapshot = own.snapshot;
-        self.snapshot_strict = own.snapshot_strict.unwrap_or(self.login.defaults.snapshot_strict);
     }
 
     /// Its reads come from its snapshot or not at all.

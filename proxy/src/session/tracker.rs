@@ -835,6 +835,19 @@ fn keeps_path(server_version: &str) -> bool {
 }
 
 impl Own {
+    /// Of names and values in a start-up packet; and the first that is none there, which counts for nothing.
+    pub fn of(settings: &[(String, String)]) -> (Self, Option<&(String, String)>) {
+        let (mut own, mut refused) = (Self::default(), None);
+        for setting in settings {
+            match OwnChange::read(&setting.0, Some(&setting.1)) {
+                // A snapshot is taken when it is asked for.
+                Some(OwnChange::Snapshot(_)) | None => refused = refused.or(Some(setting)),
+                Some(change) => own.take(change),
+            }
+        }
+        (own, refused)
+    }
+
     fn take(&mut self, change: OwnChange) {
         match change {
             OwnChange::Freshness(mode) => self.freshness = mode,
@@ -847,7 +860,7 @@ impl Own {
 
 impl OwnChange {
     /// By its text; None: no such name or value.
-    pub fn read(name: &str, value: Option<&str>) -> Option<Self> {
+    fn read(name: &str, value: Option<&str>) -> Option<Self> {
         let change = match (name, value) {
             ("freshness", None) => Self::Freshness(None),
             ("freshness", Some(value)) => {

@@ -153,16 +153,15 @@ pub(super) async fn load(
     for view in catalog.views.values() {
         used.add_view(view);
     }
-    used.fired = transaction.query(FIRED, &[]).await?.iter().map(|row| row.get(0)).collect();
     // Many databases have nothing to look into.
     if catalog.user_functions.is_empty()
         && used.run_by.is_empty()
-        && used.fired.is_empty()
         && used.unread.is_empty()
         && used.views.iter().all(|(_, body)| body.calls.is_empty() && !body.is_open)
     {
         return Ok(HiddenCalls::default());
     }
+    used.fired = transaction.query(FIRED, &[]).await?.iter().map(|row| row.get(0)).collect();
     for row in transaction.query(FOLLOWED_BY, &[]).await? {
         used.followed_by.push((row.get::<_, &str>(0).into(), row.get::<_, &str>(1).into()));
     }
