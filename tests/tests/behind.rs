@@ -1,10 +1,8 @@
 //! What the client sends behind statements that are not answered yet, and what upstream gets behind statements that were answered here: how
 //! a transaction goes on, and ends, is upstream's affair from the first message on that upstream has.
 
-use std::time::Instant;
-
 use freshet_tests::client::{Message, bind, close, describe, execute, flush, parse, query, sync, tags};
-use freshet_tests::scripted::{Pair, WAIT, assert_same, burst, play, play_unit};
+use freshet_tests::scripted::{Pair, assert_same, burst, play, play_unit};
 
 const READ: &str = "SELECT v FROM t WHERE id = 1";
 
@@ -59,16 +57,7 @@ fn what_follows_what_was_run_here_is_not_the_first_of_its_transaction() {
         "SAVEPOINT s",
     ];
     for (first, replies) in [("SHOW timezone", 5), (READ, 5)] {
-        let alone = [burst(replies + 1, &[run(first), flush(), sync()])];
-        let limit = Instant::now() + WAIT;
-        while {
-            let replies = play(&mut pair.freshet, &alone);
-            assert_eq!(replies, play(&mut pair.upstream, &alone), "{first}");
-            !matches!(pair.last().0.as_str(), "local" | "hit")
-        } {
-            assert!(Instant::now() < limit, "{first}: {:?}", pair.last());
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
+        pair.agree(first, &[burst(replies + 1, &[run(first), flush(), sync()])]);
         for then in follows {
             let sent = [run(first), flush(), run(then), sync()].concat();
             let expected = play_unit(&mut pair.upstream, &sent);
@@ -87,15 +76,24 @@ fn what_follows_what_was_run_here_is_not_the_first_of_its_transaction() {
 fn what_follows_what_was_only_prepared_here_is_the_first_of_its_transaction() {
     let mut pair = Pair::start();
     pair.upstream.query("CREATE TABLE vac (id int)");
-    let limit = Instant::now() + WAIT;
-    while !matches!(pair.last().0.as_str(), "local" | "hit") {
-        assert!(Instant::now() < limit, "{:?}", pair.last());
-        pair.freshet.query(READ);
-    }
+    // With how many messages come back: of a description there are two.
     let prepares = [
-        [parse("made", READ), describe('S', "made")].concat(),
-        [parse("made", READ), bind("portal", "made", &[], 0)].concat(),
+        ([parse("made", READ), describe('S', "made")].concat(), 3),
+        ([parse("made", READ), bind("portal", "made", &[], 0)].concat(), 2),
     ];
+    let whole = [parse("", READ), bind("", "", &[], 0), describe('P', ""), execute("", 0), sync()];
+    pair.agree("the text", &[burst(6, &whole)]);
+    for (prepare, replies) in &prepares {
+        let alone = [burst(*replies, &[prepare.clone(), flush()]), burst(1, &[sync()])];
+        for (route, is_relayed) in [("auto", false), ("relay", true)] {
+            pair.freshet.query(&format!("SET freshet.route = {route}"));
+            let before = pair.relayed();
+            play(&mut pair.freshet, &alone);
+            assert_eq!(pair.relayed() != before, is_relayed, "{route}");
+            pair.freshet.query("DEALLOCATE made");
+        }
+        pair.freshet.query("RESET freshet.route");
+    }
     let run = |sql: &str| [parse("", sql), bind("", "", &[], 0), execute("", 0), sync()].concat();
     let follows = [
         query("VACUUM vac"),
@@ -104,14 +102,12 @@ fn what_follows_what_was_only_prepared_here_is_the_first_of_its_transaction() {
         run("LOCK TABLE vac"),
         run("SET LOCAL work_mem = '5MB'"),
     ];
-    for prepare in &prepares {
+    for (prepare, count) in &prepares {
         for then in &follows {
             let mut both = Vec::new();
             for client in [&mut pair.upstream, &mut pair.freshet] {
                 client.send(&[prepare.clone(), flush()].concat());
-                // Parse, and a description of two parts or a portal.
-                let count = if prepare == &prepares[0] { 3 } else { 2 };
-                let mut replies: Vec<Message> = (0..count).filter_map(|_| client.read_message()).collect();
+                let mut replies: Vec<Message> = (0..*count).filter_map(|_| client.read_message()).collect();
                 replies.extend(play_unit(client, then));
                 client.query("ROLLBACK; RESET ALL; DEALLOCATE ALL");
                 both.push(replies);
@@ -129,6 +125,13 @@ fn what_follows_the_end_of_a_block_within_a_group_is_of_another_transaction() {
     pair.upstream.query("CREATE TABLE vac (id int)");
     let run = |sql: &str| [parse("", sql), bind("", "", &[], 0), execute("", 0)].concat();
     for end in ["COMMIT", "ROLLBACK"] {
+        let alone = [burst(2, &[query("BEGIN")]), burst(4, &[run(end), flush(), sync()])];
+        let expected = play(&mut pair.upstream, &alone);
+        // By then the session's settings are known.
+        assert_eq!(play(&mut pair.freshet, &alone), expected);
+        let before = pair.relayed();
+        assert_eq!(play(&mut pair.freshet, &alone), expected);
+        assert_eq!(pair.relayed(), before, "{end}");
         for then in ["VACUUM vac", "LOCK TABLE vac", "ROLLBACK", "SET TRANSACTION READ ONLY"] {
             let mut both = Vec::new();
             for client in [&mut pair.upstream, &mut pair.freshet] {
