@@ -500,6 +500,10 @@ impl Machine {
             return;
         }
         self.state.transaction.has_relayed = true;
+        // Nothing but its data may reach a COPY that is running.
+        if tag != b'd' {
+            self.close_stale_portal();
+        }
         match tag {
             b'Q' => self.note_query(body, is_whole),
             b'F' => {
@@ -548,7 +552,6 @@ impl Machine {
             (!is_whole || text.is_some()).then(|| std::mem::replace(&mut self.unnamed, Unnamed::Upstream(None)));
         self.drops_statements = sql.is_some_and(drops_all_statements);
         // Only a statement takes the unnamed portal's place, and none that a failed block refuses (postgres.c, exec_simple_query).
-        self.destroy_unnamed_portal();
         let is_run = !effects.is_empty() && (self.state.status != TransactionStatus::Failed || is_accepted);
         let portal = if is_run { self.replace_unnamed_portal() } else { None };
         self.expect_with(ExpectedKind::Query(effect), due, unnamed.map(|unnamed| Undo::Query(unnamed, portal)));
@@ -765,8 +768,7 @@ impl Machine {
         self.portals.forget_given(|name| cursor::names(text, name));
         let mut undo = None;
         if portal.is_empty() || !is_whole {
-            // A Bind that fails leaves the portal before it, and upstream may have one that is gone.
-            self.destroy_unnamed_portal();
+            // A Bind that fails leaves the portal before it.
             self.upstream_portals.insert(Box::default());
             undo = self.replace_unnamed_portal().map(Undo::Portal);
         } else if self.portals.contains(portal) {

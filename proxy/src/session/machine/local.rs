@@ -756,11 +756,12 @@ impl Machine {
         Undo::Portal(Box::new(PortalBefore { place, portal: None, transaction: self.transactions }))
     }
 
-    /// The client has no unnamed portal, upstream may have one: should what is sent now fail, it would be the client's again.
-    pub(super) fn destroy_unnamed_portal(&mut self) {
-        let is_destroyed = matches!(self.unnamed_portal, UnnamedPortal::Destroyed);
-        if is_destroyed && self.upstream_portals.contains(b"".as_slice()) {
-            self.restore_unnamed_portal();
+    /// Upstream may have an unnamed portal that is not the client's any more. Closed before anything that may fail: what the client
+    /// sends behind that, not knowing, would be about it.
+    pub(super) fn close_stale_portal(&mut self) {
+        if !matches!(self.unnamed_portal, UnnamedPortal::Upstream) && self.upstream_portals.remove(b"".as_slice()) {
+            self.to_upstream.write(|out| write_close(out, Target::Portal(b"")));
+            self.expect_own(ExpectedKind::Close);
         }
     }
 
