@@ -313,3 +313,54 @@ fn untyped_parameters_and_later_words_mean_what_they_do_upstream() {
         both.routed("nothing", sql);
     }
 }
+
+/// A side of a union of which PostgreSQL proves that it has no rows leaves the other's modifiers; INTERSECT and EXCEPT have had those of their
+/// left side since 18.
+#[test]
+fn modifiers_of_set_operations_are_those_of_the_planned_sides() {
+    freshet::session::local::patient::want();
+    let (world, mut both) = passed_over();
+    world.past("CREATE TABLE md (id int PRIMARY KEY, v numeric(10,2), n numeric, s varchar(12), t text)");
+    world.past("INSERT INTO md SELECT i, i, i, i, i FROM generate_series(1, 9) i");
+    settle(&mut both.through, "SELECT sum(v), sum(n), max(s), max(t) FROM md");
+    let conditions = [
+        "false",
+        "NULL",
+        "'a' = 'b'",
+        "id = NULL",
+        "id IN (NULL)",
+        "id IS NULL",
+        "id > 5 AND id < 3",
+        "id > 5 AND 1 = 2",
+        "EXISTS (SELECT FROM md WHERE false)",
+    ];
+    for condition in conditions {
+        for sql in [
+            format!("SELECT v FROM md UNION ALL SELECT n FROM md WHERE {condition}"),
+            format!("SELECT s, id FROM md WHERE {condition} UNION ALL SELECT t, id FROM md"),
+            format!("SELECT * FROM (SELECT s FROM md UNION ALL SELECT t FROM md WHERE {condition}) q"),
+            format!("SELECT s FROM (SELECT s FROM md UNION ALL SELECT t FROM md WHERE {condition}) q"),
+            format!("WITH c AS (SELECT v FROM md UNION ALL SELECT n FROM md WHERE {condition}) SELECT * FROM c"),
+            format!("SELECT (SELECT v FROM md WHERE id = 1 UNION ALL SELECT n FROM md WHERE {condition} LIMIT 1)"),
+            format!("SELECT v FROM md UNION ALL SELECT v FROM md UNION ALL SELECT n FROM md WHERE {condition}"),
+        ] {
+            let (route, reason) = both.routed("nothing", &sql);
+            assert_eq!(route, "relay", "{sql}: {reason}");
+        }
+    }
+    for operation in ["INTERSECT", "INTERSECT ALL", "EXCEPT", "EXCEPT ALL"] {
+        both.routed("nothing", &format!("SELECT s FROM md {operation} SELECT t FROM md ORDER BY 1"));
+        both.routed("nothing", &format!("SELECT * FROM (SELECT v FROM md {operation} SELECT n FROM md) q ORDER BY 1"));
+    }
+    // What they are does not hang on it, or nobody is told.
+    for sql in [
+        "SELECT v FROM md UNION ALL SELECT n FROM md",
+        "SELECT v FROM md WHERE false UNION ALL SELECT v FROM md",
+        "SELECT a.v FROM md a JOIN md b ON a.id = b.id UNION ALL SELECT n FROM md",
+        "SELECT count(*), max(v) FROM (SELECT v FROM md UNION ALL SELECT n FROM md WHERE id = 3) q",
+        "SELECT v + 1 FROM (SELECT v FROM md UNION ALL SELECT n FROM md WHERE id = 3) q",
+        "SELECT id FROM md WHERE v IN (SELECT v FROM md UNION ALL SELECT n FROM md WHERE id > 3)",
+    ] {
+        assert_local(&mut both, sql);
+    }
+}

@@ -8,7 +8,7 @@
 use crate::binder::relation::any_column;
 use crate::binder::scope::Scope;
 use crate::binder::typed::children;
-use crate::binder::{Bound, BoundExpr, unsupported};
+use crate::binder::{Bound, BoundExpr, BoundRelation, unsupported};
 use crate::catalog::functions::Function;
 use crate::types::{PgType, Value};
 
@@ -16,6 +16,59 @@ use crate::types::{PgType, Value};
 pub(super) fn check_modifier(expr: &BoundExpr, scope: &Scope) -> Bound<()> {
     let open = Open { scope };
     if open.is_open(expr) { Err(unsupported("a modifier that hangs on which arm is left")) } else { Ok(()) }
+}
+
+/// Refuses an output column of an open modifier.
+pub(super) fn check_closed(is_open: bool) -> Bound<()> {
+    if is_open { Err(unsupported("a modifier that hangs on which side is left")) } else { Ok(()) }
+}
+
+/// Whether PostgreSQL's planner may prove that there are no rows: a condition that is false or NULL once its constants are folded, or
+/// that contradicts another, a constraint or the bounds of partitions (allpaths.c, set_append_rel_size; plancat.c,
+/// relation_excluded_by_constraints). What reads nothing but columns of tables it cannot refute.
+pub(super) fn may_be_proven_empty(relation: &BoundRelation) -> bool {
+    let refutes = |condition: &BoundExpr| !reads_columns_alone(condition) || inputs_have_constants(relation);
+    let any_refutes = |conditions: &[Option<&BoundExpr>]| conditions.iter().copied().flatten().any(refutes);
+    match relation {
+        // One row in any case.
+        BoundRelation::Aggregate { groups, .. } if groups.is_empty() => false,
+        BoundRelation::Filter { input, predicate } => refutes(predicate) || may_be_proven_empty(input),
+        BoundRelation::Join { left, right, condition, .. }
+        | BoundRelation::Dependent { left, right, condition, .. } => {
+            any_refutes(&[condition.as_ref()]) || may_be_proven_empty(left) || may_be_proven_empty(right)
+        }
+        BoundRelation::Match { left, right, condition, test, .. } => {
+            any_refutes(&[condition.as_ref(), test.as_ref()]) || may_be_proven_empty(left) || may_be_proven_empty(right)
+        }
+        // A partitioned table may have none.
+        BoundRelation::Append { inputs, .. } => inputs.is_empty() || inputs.iter().any(may_be_proven_empty),
+        // What it reads is not known here.
+        BoundRelation::Common { .. } => true,
+        _ => relation.inputs().into_iter().any(may_be_proven_empty),
+    }
+}
+
+fn reads_columns_alone(condition: &BoundExpr) -> bool {
+    match condition {
+        BoundExpr::Column { .. } => true,
+        BoundExpr::Not(operand) => reads_columns_alone(operand),
+        BoundExpr::Call { arguments: parts, .. } | BoundExpr::And(parts) | BoundExpr::Or(parts) => {
+            !parts.is_empty() && parts.iter().all(reads_columns_alone)
+        }
+        _ => false,
+    }
+}
+
+/// Columns of them may be constants, which the planner puts in their place.
+fn inputs_have_constants(relation: &BoundRelation) -> bool {
+    relation.inputs().into_iter().any(|input| {
+        let makes_them = match input {
+            BoundRelation::OneRow | BoundRelation::Values { .. } | BoundRelation::Common { .. } => true,
+            BoundRelation::Project { expressions, .. } => !expressions.iter().all(reads_columns_alone),
+            _ => false,
+        };
+        makes_them || inputs_have_constants(input)
+    })
 }
 
 /// It has no columns but such as are constants themselves.
@@ -63,6 +116,9 @@ struct Open<'a> {
 impl Open<'_> {
     fn is_open(&self, expr: &BoundExpr) -> bool {
         match expr {
+            BoundExpr::Column { index, .. } => {
+                self.scope.columns().any(|column| column.index == *index && column.is_open)
+            }
             BoundExpr::Case { branches, otherwise, expr_type } => {
                 let arms = || branches.iter().map(|(_, result)| result).chain([&**otherwise]);
                 let may_fold = branches.iter().any(|(condition, _)| self.may_fold(condition));

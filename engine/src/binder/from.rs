@@ -197,6 +197,7 @@ impl Binder<'_> {
                 expr_type,
                 origin: Some(Origin { table: table.id, attnum: column.attnum }),
                 is_constant: false,
+                is_open: false,
                 uses: vec![(table_use, index)],
             });
             if expr_type.is_some() {
@@ -482,6 +483,7 @@ impl Binder<'_> {
                     expr_type: Some(expr_type),
                     origin: None,
                     is_constant: false,
+                    is_open: false,
                     uses: uses.clone(),
                 });
             }
@@ -529,6 +531,7 @@ pub(super) fn item(relation: BoundRelation, columns: Vec<SelectedColumn>, alias:
         expr_type: column.unheld.is_none().then_some(column.expr_type),
         origin: column.origin,
         is_constant: column.is_constant,
+        is_open: column.is_open,
         uses: Vec::new(),
     };
     let mut columns: Vec<ScopeColumn> = columns.into_iter().enumerate().map(column).collect();
@@ -563,6 +566,7 @@ fn marked(found: FromItem) -> FromItem {
         expr_type: Some(ExprType::BOOL),
         origin: None,
         is_constant: false,
+        is_open: false,
         uses: Vec::new(),
     };
     scope.items.iter_mut().for_each(|item| item.mark = Some(Box::new(mark.clone())));

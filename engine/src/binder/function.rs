@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use crate::binder::coerce::is_collatable;
 use crate::binder::expression::{Clause, Level, unknown_function};
-use crate::binder::folded::may_choose;
+use crate::binder::folded::{check_closed, may_choose};
 use crate::binder::query::Unknowns;
 use crate::binder::relation::{AGGREGATE_BASE, as_outer, outer_index};
 use crate::binder::resolve::is_implicitly_coercible;
@@ -284,6 +284,7 @@ impl Binder<'_> {
         self.outer = outer;
         let mut selected = selected?;
         let [column] = selected.columns.as_slice() else { return Err(unsupported("a function of several columns")) };
+        check_closed(column.is_open)?;
         let expr_type = column.expr_type;
         if expr_type.pg_type != function.result {
             return Err(unsupported("a function that converts what it reads"));

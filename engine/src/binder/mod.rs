@@ -706,6 +706,7 @@ impl<'a> Binder<'a> {
         if self.may_keep_domain() {
             return Err(unsupported("what would be of a domain, or lose its modifier, made of a domain's column"));
         }
+        selected.columns.iter().try_for_each(|column| folded::check_closed(column.is_open))?;
         let output = selected.columns.into_iter().map(|column| column.into_output()).collect();
         // check_variable_parameters: every number up to the highest must have got a type.
         let undetermined = || UpstreamReason::UnsupportedType("parameter of undetermined type".into());

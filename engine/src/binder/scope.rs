@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::binder::folded::check_closed;
 use crate::binder::relation::{is_own_column, map_columns, outer_index};
 use crate::binder::typed::{CollationStrength, Origin, Typed};
 use crate::binder::{Binder, Bound, BoundExpr, ExprType};
@@ -22,6 +23,8 @@ pub(super) struct ScopeColumn {
     pub(super) origin: Option<Origin>,
     /// Of a query: no more than constants and parameters; PostgreSQL's planner may put them in its place.
     pub(super) is_constant: bool,
+    /// Of a query: its modifier hangs on which side of a set operation PostgreSQL's planner leaves.
+    pub(super) is_open: bool,
     /// Indexes into the binder's table uses and the table's columns, one for each column that it stands for.
     pub(super) uses: Vec<(usize, usize)>,
 }
@@ -188,6 +191,8 @@ impl Binder<'_> {
         for level in (0..self.outer.len()).rev() {
             let Some(column) = self.outer[level].column(names)? else { continue };
             let column = column.clone();
+            // What is made of it further in is not followed.
+            check_closed(column.is_open)?;
             let mut typed = self.column_reference(&column)?;
             map_columns(&mut typed.expr, &|index| if is_own_column(index) { outer_index(level, index) } else { index });
             return Ok(typed);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::binder::coerce::{Needs, check_comparable, check_groupable};
 use crate::binder::equated::is_any_equated;
 use crate::binder::expression::{Clause, Level};
-use crate::binder::folded::{check_modifier, is_of_constants, may_be_left_constant};
+use crate::binder::folded::{check_closed, check_modifier, is_of_constants, may_be_left_constant};
 use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
 use crate::binder::query::{RowLimits, Unknowns};
@@ -37,6 +37,8 @@ pub(super) struct SelectedColumn {
     pub(super) origin: Option<Origin>,
     /// See [`ScopeColumn::is_constant`].
     pub(super) is_constant: bool,
+    /// See [`ScopeColumn::is_open`].
+    pub(super) is_open: bool,
     /// The literal that it is, where a set operation is still to type it.
     pub(super) untyped: Option<Typed>,
     /// Why nobody may name it: it is not held, and no more than a NULL stands in its place.
@@ -56,7 +58,7 @@ impl Selected {
 impl SelectedColumn {
     /// Of a table's column it is none, and it is held.
     pub(super) fn computed(name: Arc<str>, expr_type: ExprType) -> Self {
-        Self { name, expr_type, origin: None, is_constant: false, untyped: None, unheld: None }
+        Self { name, expr_type, origin: None, is_constant: false, is_open: false, untyped: None, unheld: None }
     }
 
     pub(super) fn into_output(self) -> OutputColumn {
@@ -120,7 +122,8 @@ impl Binder<'_> {
             let Typed { expr_type, origin, .. } = target.typed;
             let unheld = target.unheld.clone();
             let is_constant = is_of_constants(&target.typed.expr, &level.scope);
-            columns.push(SelectedColumn { name: target.name.clone(), expr_type, origin, is_constant, untyped, unheld });
+            let computed = SelectedColumn::computed(target.name.clone(), expr_type);
+            columns.push(SelectedColumn { origin, is_constant, untyped, unheld, ..computed });
         }
         targets.iter_mut().try_for_each(|target| self.resolve_unknown(&mut target.typed))?;
         if has_rows {
@@ -256,6 +259,7 @@ impl Binder<'_> {
     fn column_target(&mut self, column: &ScopeColumn) -> Bound<Entry> {
         let name = Arc::clone(&column.name);
         if column.expr_type.is_some() {
+            check_closed(column.is_open)?;
             return Ok(Entry { typed: self.column_reference(column)?, name, is_junk: false, unheld: None });
         }
         self.note_used(column);

@@ -1,6 +1,7 @@
 //! UNION, INTERSECT and EXCEPT (transformSetOperationTree): the sides' columns brought to common types.
 
 use crate::binder::coerce::{check_groupable, common_type};
+use crate::binder::folded::may_be_proven_empty;
 use crate::binder::query::Unknowns;
 use crate::binder::select::{Selected, SelectedColumn};
 use crate::binder::typed::{CollationStrength, Typed};
@@ -10,6 +11,9 @@ use crate::catalog::functions::CastContext;
 use crate::reason::UpstreamReason;
 use crate::statement::ast::{Query, SetOperation};
 use crate::types::PgType;
+
+/// The version of PostgreSQL since which INTERSECT and EXCEPT are described by their left side, as `server_version_num` has it.
+const DESCRIBED_AS_LEFT: u32 = 180_000;
 
 /// The sides of a set operation, and the columns that both have.
 pub(super) struct Sides {
@@ -71,6 +75,11 @@ impl Binder<'_> {
         if left.columns.len() != right.columns.len() {
             return Err(UpstreamReason::UnknownColumn("sides of a set operation differ in columns".into()));
         }
+        // Of a union one side may be all that is left; of the others, since 18, a result is described as the left one.
+        let may_be_one_s = match operation {
+            SetOperation::Union => may_be_proven_empty(&left.relation) || may_be_proven_empty(&right.relation),
+            SetOperation::Intersect | SetOperation::Except => self.catalog.server_version >= DESCRIBED_AS_LEFT,
+        };
         let mut columns = Vec::with_capacity(left.columns.len());
         let (mut left_cells, mut right_cells) = (Vec::new(), Vec::new());
         for (index, (ours, theirs)) in left.columns.iter().zip(&right.columns).enumerate() {
@@ -89,13 +98,14 @@ impl Binder<'_> {
             };
             let (a, b) = (ours_typed.expr_type.typmod, theirs_typed.expr_type.typmod);
             let expr_type = ExprType { pg_type: common, typmod: if a == b { a } else { -1 }, collation };
+            let is_open = ours.is_open || theirs.is_open || a != b && may_be_one_s;
             self.note_modifier(expr_type);
             if !(is_all && operation == SetOperation::Union) {
                 check_groupable(expr_type, "set operation")?;
             }
             left_cells.push(ours_typed.expr);
             right_cells.push(theirs_typed.expr);
-            columns.push(SelectedColumn::computed(ours.name.clone(), expr_type));
+            columns.push(SelectedColumn { is_open, ..SelectedColumn::computed(ours.name.clone(), expr_type) });
         }
         let left = BoundRelation::Project { input: Box::new(left.relation), expressions: left_cells };
         let right = BoundRelation::Project { input: Box::new(right.relation), expressions: right_cells };

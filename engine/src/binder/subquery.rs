@@ -4,6 +4,7 @@
 use crate::binder::array::array_value;
 use crate::binder::dependent::{filtered_early, has_dependent, is_plain};
 use crate::binder::expression::Level;
+use crate::binder::folded::check_closed;
 use crate::binder::function::has_stand_in;
 use crate::binder::harmless::hides_errors;
 use crate::binder::part::may_raise_of_part;
@@ -53,6 +54,7 @@ impl Binder<'_> {
         let [column] = selected.columns.as_slice() else {
             return Err(UpstreamReason::UnknownColumn("subquery must return only one column".into()));
         };
+        check_closed(column.is_open)?;
         let expr_type = column.expr_type;
         let strength =
             if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };
@@ -66,6 +68,7 @@ impl Binder<'_> {
         let [column] = selected.columns.as_slice() else {
             return Err(UpstreamReason::UnknownColumn("subquery must return only one column".into()));
         };
+        check_closed(column.is_open)?;
         let item = column.expr_type;
         self.kept_domains.push(item.pg_type);
         let no_array = || unsupported(format!("array of {}", item.pg_type.name()));

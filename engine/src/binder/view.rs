@@ -62,6 +62,7 @@ impl Binder<'_> {
                 expr_type,
                 origin: Some(Origin { table: schema.id, attnum: of.attnum }),
                 is_constant: column.is_constant,
+                is_open: column.is_open,
                 uses: vec![(table_use, index)],
             });
         }
