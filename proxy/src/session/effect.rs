@@ -175,6 +175,9 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, catalog: Option<&Catalo
         if classification.opaque.is_none() && updates_settings(statement) {
             classification.opaque = Some("updates pg_settings".to_owned());
         }
+        if classification.opaque.is_none() && writes_catalog(&classification) {
+            classification.opaque = Some("writes PostgreSQL's catalog".to_owned());
+        }
         if classification.opaque.is_none() {
             classification.opaque = catalog.and_then(|catalog| calls_own(&classification, statement, catalog));
         }
@@ -193,6 +196,13 @@ pub fn judge(sql: &[u8], schema: &str, tells_keys: bool, catalog: Option<&Catalo
 fn updates_settings(tokens: &[lexer::Token<'_>]) -> bool {
     tokens.iter().any(|token| token.is_word("update"))
         && tokens.iter().any(|token| token.name().is_some_and(|name| name == "pg_settings"))
+}
+
+/// A superuser's way of changing definitions and privileges; users' tables may have such names, too.
+fn writes_catalog(classification: &Classification) -> bool {
+    let is_of_catalog = |name: &Vec<String>| name.last().is_some_and(|table| table.starts_with("pg_"));
+    classification.kind == StatementKind::Write
+        && classification.written.as_ref().is_some_and(|written| written.iter().any(is_of_catalog))
 }
 
 /// Whether it runs a function of users of which nothing is known: by its name, or by that of a relation.
@@ -483,6 +493,15 @@ mod tests {
         }
         assert_eq!(of("select setting from pg_settings"), [Effect::Neutral]);
         assert_eq!(of("update settings set setting = 'pg_settings'"), [Effect::Write]);
+    }
+
+    #[test]
+    fn who_writes_the_catalog_changes_definitions() {
+        let of = |sql: &str| judge(sql.as_bytes(), "freshet", true, None).effects;
+        for sql in ["UPDATE pg_class SET relacl = NULL WHERE relname = 't'", "DELETE FROM pg_catalog.pg_policy"] {
+            assert_eq!(of(sql), [Effect::Opaque], "{sql}");
+        }
+        assert_eq!(of("update t set pg_class = 1"), [Effect::Write]);
     }
 
     #[test]

@@ -45,9 +45,9 @@ pub(super) async fn read(transaction: &Transaction<'_>, function: &str, oids: &[
     for some in oids.chunks(ASKED_AT_ONCE) {
         if texts.locked.len() >= LOCKED_MAX {
             texts.locked.extend(some);
-        } else if !ask(transaction, function, some, &mut texts).await? {
+        } else if ask(transaction, function, some, &mut texts).await? != Asked::Told {
             for one in some {
-                if !ask(transaction, function, std::slice::from_ref(one), &mut texts).await? {
+                if ask(transaction, function, std::slice::from_ref(one), &mut texts).await? == Asked::Locked {
                     texts.locked.insert(*one);
                 }
             }
@@ -56,13 +56,21 @@ pub(super) async fn read(transaction: &Transaction<'_>, function: &str, oids: &[
     Ok(texts)
 }
 
-/// False: a lock was not to be had in time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Told,
+    /// A lock was not to be had in time.
+    Locked,
+    /// It was dropped, or what it names was, between one look of the function and its next.
+    Gone,
+}
+
 async fn ask(
     transaction: &Transaction<'_>,
     function: &str,
     oids: &[Oid],
     texts: &mut Texts,
-) -> Result<bool, UpstreamError> {
+) -> Result<Asked, UpstreamError> {
     let mut sql = String::new();
     for oid in oids {
         let _ = write!(
@@ -79,16 +87,22 @@ async fn ask(
                     texts.read.insert(oid, text.to_owned());
                 }
             }
-            Ok(true)
+            Ok(Asked::Told)
         }
-        Err(error) if is_locked(&error) => {
+        Err(error) => {
+            let asked = outcome(&error).ok_or(error)?;
             transaction.batch_execute("ROLLBACK TO SAVEPOINT text; RELEASE SAVEPOINT text").await?;
-            Ok(false)
+            Ok(asked)
         }
-        Err(error) => Err(error.into()),
     }
 }
 
-fn is_locked(error: &Error) -> bool {
-    matches!(error.code(), Some(code) if [SqlState::LOCK_NOT_AVAILABLE, SqlState::T_R_DEADLOCK_DETECTED].contains(code))
+/// None: it says nothing of the text. Of what is gone PostgreSQL's functions only say that they did not expect it ("could not open
+/// relation with OID", "cache lookup failed").
+fn outcome(error: &Error) -> Option<Asked> {
+    match error.code()? {
+        code if [SqlState::LOCK_NOT_AVAILABLE, SqlState::T_R_DEADLOCK_DETECTED].contains(code) => Some(Asked::Locked),
+        code if *code == SqlState::INTERNAL_ERROR => Some(Asked::Gone),
+        _ => None,
+    }
 }
