@@ -240,7 +240,7 @@ const LATENCIES_SHOWN: usize = 300;
 const STYLE: &str = include_str!("style.css");
 
 fn page(collected: &Collected) -> Markup {
-    let is_debug = collected.suites.iter().any(|suite| suite.run.build != "release");
+    let is_other = collected.suites.iter().any(|suite| suite.run.build != "release");
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -252,8 +252,8 @@ fn page(collected: &Collected) -> Markup {
             }
             body {
                 h1 { "freshet: measured" }
-                @if is_debug {
-                    p.warning { "From a debug build: the figures mean nothing." }
+                @if is_other {
+                    p.warning { "From a build that is not what users run: the figures mean nothing." }
                 }
                 p {
                     "Every ratio is one of two systems measured in turn in the same run on the same machine. Right of the line at 1, "
