@@ -76,9 +76,10 @@ impl Binder<'_> {
             return Err(UpstreamReason::UnknownColumn("sides of a set operation differ in columns".into()));
         }
         // Of a union one side may be all that is left; of the others, since 18, a result is described as the left one.
-        let may_be_one_s = match operation {
+        let is_described_as_left = self.catalog.server_version >= DESCRIBED_AS_LEFT;
+        let may_be_one_s = || match operation {
             SetOperation::Union => may_be_proven_empty(&left.relation) || may_be_proven_empty(&right.relation),
-            SetOperation::Intersect | SetOperation::Except => self.catalog.server_version >= DESCRIBED_AS_LEFT,
+            SetOperation::Intersect | SetOperation::Except => is_described_as_left,
         };
         let mut columns = Vec::with_capacity(left.columns.len());
         let (mut left_cells, mut right_cells) = (Vec::new(), Vec::new());
@@ -98,7 +99,7 @@ impl Binder<'_> {
             };
             let (a, b) = (ours_typed.expr_type.typmod, theirs_typed.expr_type.typmod);
             let expr_type = ExprType { pg_type: common, typmod: if a == b { a } else { -1 }, collation };
-            let is_open = ours.is_open || theirs.is_open || a != b && may_be_one_s;
+            let is_open = ours.is_open || theirs.is_open || a != b && may_be_one_s();
             self.note_modifier(expr_type);
             if !(is_all && operation == SetOperation::Union) {
                 check_groupable(expr_type, "set operation")?;
