@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use freshet_config::{DatabaseChoice, FreshnessMode, Mirror as MirrorSettings, Settings, TableChoice};
 use freshet_engine::PrepareContext;
+use freshet_engine::binder::computed_columns;
 use freshet_engine::catalog::{RelationEntry, TableSchema, View, with_article};
 use freshet_engine::planner::explain::explain as show_plan;
 use freshet_engine::reason::UpstreamReason;
@@ -288,7 +289,7 @@ fn tables(loaded: &LoadedCatalog, mirror: &MirrorSettings, chosen: &Chosen, text
         let (why, mends) = match &facts.refusal {
             _ if !chosen.has(facts.schema.id) => (left_out, None),
             Some(refusal) if !refusal.stands(mirror.set_replica_identity_full) => {
-                let left_out = columns_left_out(&facts.schema);
+                let left_out = columns_left_out(loaded, &facts.schema);
                 let _ = writeln!(
                     text,
                     "table      {name}: can be mirrored, by REPLICA IDENTITY FULL, which freshet sets{left_out}"
@@ -300,7 +301,7 @@ fn tables(loaded: &LoadedCatalog, mirror: &MirrorSettings, chosen: &Chosen, text
                 (&*refusal.why, refusal.remedy.as_deref())
             }
             None => {
-                let _ = writeln!(text, "table      {name}: can be mirrored{}", columns_left_out(&facts.schema));
+                let _ = writeln!(text, "table      {name}: can be mirrored{}", columns_left_out(loaded, &facts.schema));
                 continue;
             }
         };
@@ -332,8 +333,11 @@ fn hidden(loaded: &LoadedCatalog, own: &str, text: &mut String) {
     }
 }
 
-fn columns_left_out(schema: &TableSchema) -> String {
-    let left_out: Vec<&str> = schema.columns.iter().filter(|c| c.pg_type.is_none()).map(|c| &*c.name).collect();
+fn columns_left_out(loaded: &LoadedCatalog, schema: &TableSchema) -> String {
+    let computed = computed_columns(&loaded.catalog, schema);
+    let columns = schema.columns.iter().enumerate();
+    let left_out = columns.filter(|(at, column)| column.pg_type.is_none() && !computed.contains(at));
+    let left_out: Vec<&str> = left_out.map(|(_, column)| &*column.name).collect();
     if left_out.is_empty() { String::new() } else { format!(" (columns not mirrored: {})", left_out.join(", ")) }
 }
 

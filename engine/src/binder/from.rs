@@ -170,7 +170,8 @@ impl Binder<'_> {
         // Not just any that is NOT NULL: from PostgreSQL 18 on rows may be older than that.
         let mut key = table.primary_key.iter().map(|column| &item.columns[*column]);
         item.mark = key.find(|column| column.expr_type.is_some()).map(|column| Box::new(column.clone()));
-        let relation = BoundRelation::Scan { table: table.id, columns };
+        let scan = BoundRelation::Scan { table: table.id, columns };
+        let relation = self.with_computed(table, &mut item, scan)?;
         Ok(FromItem { width: relation.width(), relation, scope: Scope { items: vec![item] } })
     }
 

@@ -493,7 +493,7 @@ impl Given {
 
 /// contain_mutable_functions. What stands for lower, upper, ILIKE and the comparison of text under a collation is immutable to
 /// PostgreSQL, as these are; it is stable only in that nothing computed from it outlives an execution.
-fn is_immutable(expr: &BoundExpr) -> bool {
+pub(super) fn is_immutable(expr: &BoundExpr) -> bool {
     let stands_for_immutable = |function: &'static Function| {
         [&LOWER, &UPPER, &RANK, &RANK_PADDED, &TEXT_AT].into_iter().any(|known| std::ptr::eq(known, function))
     };

@@ -13,6 +13,7 @@ mod array;
 mod choice;
 mod coerce;
 mod common;
+mod computed;
 mod decorrelate;
 mod dependent;
 mod enums;
@@ -48,6 +49,7 @@ use std::sync::Arc;
 
 pub(crate) use self::choice::Choice;
 pub use self::choice::{OpenColumns, Summed};
+pub use self::computed::computed_columns;
 pub(crate) use self::harmless::{cannot_raise, cannot_raise_but, has_value, is_harmless_window, is_whole_pattern};
 pub(crate) use self::target_rows::BESIDE_NULL;
 pub use self::used::Used;
@@ -91,11 +93,15 @@ pub fn bind(statement: &Statement, catalog: &Catalog, context: &BindContext<'_>)
         return Err(UpstreamReason::Privilege("an operator or cast that not everybody may use".into()));
     }
     let mut binder = Binder::new(catalog, context)?;
-    let bound = binder.bind(query);
+    let mut bound = binder.bind(query);
+    if bound.is_err() && binder.has_computed {
+        binder = Binder { computes: true, ..Binder::new(catalog, context)? };
+        bound = binder.bind(query);
+    }
     if !binder.wants_marks {
         return bound;
     }
-    Binder { marks_rows: true, ..Binder::new(catalog, context)? }.bind(query)
+    Binder { marks_rows: true, computes: binder.computes, ..Binder::new(catalog, context)? }.bind(query)
 }
 
 /// A value's declared type: what RowDescription and the coercion rules need.
@@ -617,6 +623,12 @@ struct Binder<'a> {
     marks_rows: bool,
     /// They should.
     wants_marks: bool,
+    /// Generated columns are computed: only where a statement is not understood without.
+    computes: bool,
+    /// There are some among the tables' columns.
+    has_computed: bool,
+    /// Why one of them cannot be.
+    uncomputed: Option<UpstreamReason>,
     /// The order of the rows of the subquery that is being made a join shows in an aggregate.
     order_shows: bool,
     required: Vec<BoundExpr>,
@@ -675,6 +687,9 @@ impl<'a> Binder<'a> {
             in_front: scope::Scope::default(),
             marks_rows: false,
             wants_marks: false,
+            computes: false,
+            has_computed: false,
+            uncomputed: None,
             order_shows: false,
             required: Vec::new(),
             zone_names: Vec::new(),

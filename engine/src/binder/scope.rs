@@ -211,7 +211,7 @@ impl Binder<'_> {
 
     /// The Var of a column, noted as used (markVarForSelectPriv).
     pub(super) fn column_reference(&mut self, column: &ScopeColumn) -> Bound<Typed> {
-        let Some(expr_type) = column.expr_type else { return Err(not_held(column)) };
+        let Some(expr_type) = column.expr_type else { return Err(self.lacks(column)) };
         self.note_used(column);
         let strength =
             if expr_type.collation == Collation::None { CollationStrength::None } else { CollationStrength::Implicit };

@@ -10,7 +10,7 @@ use crate::binder::grouping::{Grouping, has_aggregate};
 use crate::binder::output_name::output_name;
 use crate::binder::query::{RowLimits, Unknowns};
 use crate::binder::relation::{SUBQUERY_BASE, WINDOW_BASE, any_column, map_columns};
-use crate::binder::scope::{Scope, ScopeColumn, not_held};
+use crate::binder::scope::{Scope, ScopeColumn};
 use crate::binder::sets::untyped;
 use crate::binder::subquery::{Asked, asked, check_gates};
 use crate::binder::target_rows::{self, add_required, computed_below};
@@ -264,7 +264,7 @@ impl Binder<'_> {
         }
         self.note_used(column);
         let typed = Typed::bool(BoundExpr::Literal { value: Value::Null, expr_type: ExprType::BOOL });
-        Ok(Entry { typed, name, is_junk: false, unheld: Some(not_held(column)) })
+        Ok(Entry { typed, name, is_junk: false, unheld: Some(self.lacks(column)) })
     }
 
     /// A column of unknown type becomes text (resolveTargetListUnknowns, addTargetToSortList).

@@ -86,6 +86,18 @@ impl ColumnSchema {
     }
 }
 
+/// A generated column, which the stream does not carry: what it is computed of is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Computed {
+    /// `pg_attribute.attnum`.
+    pub attnum: i16,
+    pub pg_type: PgType,
+    /// As pg_get_expr writes it where only pg_catalog is in the search path.
+    pub expression: Arc<str>,
+    /// Computed when the row was written; else when it is read.
+    pub is_stored: bool,
+}
+
 /// How upstream identifies the old row of an UPDATE or DELETE (`pg_class.relreplident`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReplicaIdentity {
@@ -233,6 +245,8 @@ pub struct Catalog {
     /// Ordinary tables that others inherit from: whose rows count as theirs where ONLY does not say otherwise. An error: what
     /// there is that has no rows here; for people.
     pub heirs: HashMap<RelationId, Result<Vec<Leaf>, &'static str>>,
+    /// Of tables with generated columns, those that may be computed here.
+    pub computed: HashMap<RelationId, Vec<Computed>>,
     /// By OID, the views of `schemas` again.
     pub views: HashMap<RelationId, Arc<View>>,
     /// By OID, the materialized views of `schemas` again.
@@ -346,6 +360,7 @@ impl Catalog {
             tables,
             partitioned,
             heirs,
+            computed,
             views,
             materialized: _,
             user_functions,
@@ -375,6 +390,7 @@ impl Catalog {
             && *tables == other.tables
             && *partitioned == other.partitioned
             && *heirs == other.heirs
+            && *computed == other.computed
             && *views == other.views
             && *user_functions == other.user_functions
             && *added_functions == other.added_functions

@@ -5,6 +5,7 @@
 //! is still in force there, including every look-up that found nothing.
 
 mod collations;
+mod computed;
 mod definitions;
 mod functions;
 mod hidden;
@@ -185,7 +186,8 @@ pub struct LoadedCatalog {
     pub quiet_roots: HashSet<RelationId>,
     /// What texts of writes may mean by their names.
     pub lookalikes: Lookalikes,
-    /// Somebody held tables that views or functions name; these are taken for unknown until the catalog is read again.
+    /// Somebody held tables that views, functions or generated columns name; these are taken for unknown until the catalog is read
+    /// again.
     pub lacks_texts: bool,
 }
 
@@ -285,6 +287,7 @@ pub async fn load(
         .await?;
     let mut collations = load_collations(&transaction).await?;
     let bodies = texts::of_functions(&transaction).await?;
+    let (expressions, is_expression_locked) = computed::load_expressions(&transaction).await?;
     let mut catalog = Catalog {
         version,
         database: common.get(1),
@@ -305,6 +308,7 @@ pub async fn load(
     others.extend(roots.keys());
     partitioned::place(&mut catalog, roots, &children);
     inherited::place(&mut catalog, &children);
+    computed::place(&mut catalog, &expressions);
     others.extend(catalog.heirs.iter().filter(|(_, heirs)| heirs.is_err()).map(|(parent, _)| parent));
     others.retain(|relation| !catalog.partitioned.contains_key(relation));
     // They may get a key.
@@ -334,7 +338,7 @@ pub async fn load(
         definitions,
         quiet_roots,
         lookalikes,
-        lacks_texts: !bodies.locked.is_empty() || !locked_views.is_empty(),
+        lacks_texts: !bodies.locked.is_empty() || !locked_views.is_empty() || is_expression_locked,
     };
     if loaded.differs_in_contents_only(before) {
         Arc::make_mut(&mut loaded.catalog).version = before.catalog.version;
@@ -571,7 +575,7 @@ async fn load_columns(
     for row in rows {
         let type_oid: Oid = row.get(3);
         let base: Option<(Oid, i32)> = row.get::<_, Option<Oid>>(8).zip(row.get(9));
-        // A generated column is not in the stream (before PostgreSQL 18).
+        // A generated column is not in the stream (nor, since PostgreSQL 18, in freshet's publication).
         let is_generated: bool = row.get(7);
         let held = catalog.pg_type(base.map_or(type_oid, |(oid, _)| oid));
         let held = held.filter(|pg_type| *pg_type != PgType::Unknown && !is_generated);

@@ -77,7 +77,7 @@ pub(super) async fn load(
         }
     }
     let oids: Vec<Oid> = unknown.keys().copied().collect();
-    let texts = texts::read(transaction, "pg_get_viewdef", &oids).await?;
+    let texts = texts::read(transaction, "pg_get_viewdef($)", &oids).await?;
     for (id, text) in texts.read {
         let made_of = unknown.get(&id).copied().flatten();
         definitions.insert(RelationId(id), Definition { made_of, text: text.into() });

@@ -36,18 +36,18 @@ pub(super) struct Texts {
 pub(super) async fn of_functions(transaction: &Transaction<'_>) -> Result<Texts, UpstreamError> {
     let stored = "SELECT oid FROM pg_proc WHERE oid >= 16384 AND prosqlbody IS NOT NULL";
     let oids: Vec<Oid> = transaction.query(stored, &[]).await?.iter().map(|row| row.get(0)).collect();
-    read(transaction, "pg_get_function_sqlbody", &oids).await
+    read(transaction, "pg_get_function_sqlbody($)", &oids).await
 }
 
-/// The texts that `function` (of an OID, in SQL) makes of `oids`.
-pub(super) async fn read(transaction: &Transaction<'_>, function: &str, oids: &[Oid]) -> Result<Texts, UpstreamError> {
+/// The texts that `call` (SQL, with `$` for an OID) makes of `oids`.
+pub(super) async fn read(transaction: &Transaction<'_>, call: &str, oids: &[Oid]) -> Result<Texts, UpstreamError> {
     let mut texts = Texts::default();
     for some in oids.chunks(ASKED_AT_ONCE) {
         if texts.locked.len() >= LOCKED_MAX {
             texts.locked.extend(some);
-        } else if ask(transaction, function, some, &mut texts).await? != Asked::Told {
+        } else if ask(transaction, call, some, &mut texts).await? != Asked::Told {
             for one in some {
-                if ask(transaction, function, std::slice::from_ref(one), &mut texts).await? == Asked::Locked {
+                if ask(transaction, call, std::slice::from_ref(one), &mut texts).await? == Asked::Locked {
                     texts.locked.insert(*one);
                 }
             }
@@ -67,15 +67,16 @@ enum Asked {
 
 async fn ask(
     transaction: &Transaction<'_>,
-    function: &str,
+    call: &str,
     oids: &[Oid],
     texts: &mut Texts,
 ) -> Result<Asked, UpstreamError> {
     let mut sql = String::new();
     for oid in oids {
+        let call = call.replace('$', &oid.to_string());
         let _ = write!(
             sql,
-            "SAVEPOINT text; SET LOCAL lock_timeout = '{LOCK_WAIT}'; SELECT {oid}, {function}({oid}); \
+            "SAVEPOINT text; SET LOCAL lock_timeout = '{LOCK_WAIT}'; SELECT {oid}, {call}; \
              ROLLBACK TO SAVEPOINT text; RELEASE SAVEPOINT text;"
         );
     }
