@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use freshet_config::FreshnessMode;
 use freshet_tests::operator::Operator;
 use freshet_tests::raw::{RawClient, RawReply};
-use freshet_tests::world::World;
+use freshet_tests::world::{World, until};
 
 const WAIT: Duration = Duration::from_secs(30);
 
@@ -85,6 +85,87 @@ fn a_reply_outlives_exactly_the_writes_that_do_not_concern_it() {
     let (answer, route) = routed(&mut client, joined);
     assert_eq!(answer, "NULL", "not told row by row");
     assert_ne!(route, "hit");
+}
+
+/// What gives a table another file and changes nothing of what statements mean: everything else is kept.
+#[test]
+fn a_table_in_another_file_costs_others_nothing() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE facts (id int PRIMARY KEY, v int); INSERT INTO facts SELECT i, i FROM generate_series(1, 100) i;
+         CREATE TABLE staged (id int PRIMARY KEY, v int); CREATE TABLE keyless (v int); CLUSTER staged USING staged_pkey",
+    );
+    let mut client = world.client();
+    let (of_facts, of_staged) = ("SELECT sum(v) FROM facts", "SELECT sum(v) FROM staged");
+    until_hit(&mut client, of_facts);
+    until_hit(&mut client, of_staged);
+    let version = || world.freshet.status(&world.database, "catalog_version");
+    let at_first = version();
+    for change in [
+        "TRUNCATE staged; INSERT INTO staged SELECT i, i FROM generate_series(1, 10) i",
+        "TRUNCATE keyless, staged; INSERT INTO staged VALUES (1, 7); INSERT INTO keyless VALUES (1)",
+        "VACUUM FULL facts",
+        "CLUSTER staged",
+    ] {
+        world.past(change);
+        let expected = [of_facts, of_staged].map(|sql| world.cluster.psql(&world.database, sql));
+        // Until the catalog has been read again, what reads the table goes upstream.
+        let mut is_noticed = false;
+        loop {
+            let answered = [of_facts, of_staged].map(|sql| {
+                let (answer, route) = routed(&mut client, sql);
+                (answer, route, client.last().expect("answers").1)
+            });
+            assert_eq!(answered.each_ref().map(|(answer, ..)| answer.clone()), expected, "after {change}");
+            is_noticed |= answered.iter().any(|(.., reason)| reason.starts_with("catalog_changed"));
+            if answered.iter().all(|(_, route, _)| route != "relay") {
+                break;
+            }
+        }
+        assert!(is_noticed, "after {change}");
+        assert_eq!(routed(&mut client, of_facts).1, "hit", "after {change}");
+        assert_eq!(version(), at_first, "after {change}");
+    }
+    world.past("ALTER TABLE staged ADD COLUMN w int");
+    routed(&mut client, of_staged);
+    until("a new version of the catalog", || version() != at_first);
+}
+
+/// While the catalog is read again because of one table, the others are answered here.
+#[test]
+fn what_happens_to_one_table_sends_readers_of_no_other_upstream() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE facts (id int PRIMARY KEY, v int); INSERT INTO facts SELECT i, i FROM generate_series(1, 100) i;
+         CREATE TABLE busy (id int PRIMARY KEY, v int); CREATE VIEW of_busy AS SELECT v FROM busy;
+         CREATE ROLE reader_of_busy",
+    );
+    let mut client = world.client();
+    let (of_facts, of_busy) = ("SELECT sum(v) FROM facts", "SELECT sum(v) FROM of_busy");
+    until_hit(&mut client, of_facts);
+    until_hit(&mut client, of_busy);
+    let mut is_noticed = false;
+    for round in 0..40 {
+        let change = match round % 5 {
+            0 => format!("TRUNCATE busy; INSERT INTO busy VALUES (1, {round})"),
+            1 => format!("ALTER TABLE busy ADD COLUMN c{round} int; UPDATE busy SET v = {round}"),
+            2 => format!("CREATE OR REPLACE VIEW of_busy AS SELECT v + {round} AS v FROM busy"),
+            3 => format!(
+                "BEGIN; ALTER TABLE busy RENAME v TO w; UPDATE busy SET w = {round}; ALTER TABLE busy RENAME w TO v; COMMIT"
+            ),
+            _ if round % 2 == 0 => "VACUUM FULL busy".to_string(),
+            _ => "GRANT SELECT ON busy TO reader_of_busy; REVOKE SELECT ON busy FROM reader_of_busy".to_string(),
+        };
+        world.past(&change);
+        let expected = world.cluster.psql(&world.database, of_busy);
+        for _ in 0..10 {
+            let (answer, route) = routed(&mut client, of_facts);
+            assert!(answer == "5050" && route != "relay", "after {change}: {answer} {route} {:?}", client.last());
+            assert_eq!(routed(&mut client, of_busy).0, expected, "after {change}");
+            is_noticed |= client.last().expect("answers").1.starts_with("catalog_changed");
+        }
+    }
+    assert!(is_noticed);
 }
 
 /// 1,000 tenants that poll, each write is one tenant's: the share of replies that live on.
@@ -305,12 +386,15 @@ fn equal_misses_are_computed_once() {
     }
     assert_eq!(ask(&mut writer, "INSERT INTO slow VALUES (2601)").error(), None);
     let upstream = world.cluster.psql(&world.database, SLOW);
-    let asked: Vec<_> =
-        clients.into_iter().map(|mut client| std::thread::spawn(move || routed(&mut client, SLOW))).collect();
-    let answers: Vec<(String, String)> = asked.into_iter().map(|thread| thread.join().expect("no panic")).collect();
-    assert!(answers.iter().all(|(answer, _)| *answer == upstream), "{answers:?}, not {upstream}");
-    let computed = answers.iter().filter(|(_, route)| route == "local").count();
-    let shared = answers.iter().filter(|(_, route)| route == "hit").count();
+    let ask_once = |mut client: RawClient| {
+        let (answer, route) = routed(&mut client, SLOW);
+        (answer, route, client.last().expect("answers").1)
+    };
+    let asked: Vec<_> = clients.into_iter().map(|client| std::thread::spawn(move || ask_once(client))).collect();
+    let answers: Vec<_> = asked.into_iter().map(|thread| thread.join().expect("no panic")).collect();
+    assert!(answers.iter().all(|(answer, ..)| *answer == upstream), "{answers:?}, not {upstream}");
+    let computed = answers.iter().filter(|(_, route, _)| route == "local").count();
+    let shared = answers.iter().filter(|(_, route, _)| route == "hit").count();
     assert_eq!((computed, shared), (1, 7), "{answers:?}");
 }
 

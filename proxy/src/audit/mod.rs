@@ -43,6 +43,19 @@ struct Standing {
     is_in_doubt: std::sync::atomic::AtomicBool,
     /// Executions that came to nothing since it was last compared.
     failures: AtomicU32,
+    pace: parking_lot::Mutex<Pace>,
+    /// The next execution is to be compared for its time.
+    wants_comparison: std::sync::atomic::AtomicBool,
+}
+
+/// How long executions take here and upstream.
+#[derive(Debug, Default)]
+struct Pace {
+    /// Upstream's time when it was compared; the least counts most, as what was slow once may have been held up.
+    upstream: Option<Duration>,
+    /// Executions here since then, and the least that the last few of them took.
+    executions: u32,
+    least: Option<Duration>,
 }
 
 #[derive(Debug)]
@@ -60,7 +73,9 @@ const REFUSED_FOR_OTHERS: u32 = 8;
 /// How often that doubles.
 const DOUBLINGS_MAX: u32 = 5;
 /// What takes no longer is never too slow.
-const SLOW_MIN: Duration = Duration::from_millis(3);
+const SLOW_MIN: Duration = Duration::from_micros(500);
+/// Of so many executions the quickest is judged.
+const JUDGED_AT_ONCE: u32 = 4;
 /// Said of a shape that is relayed for being slow.
 const SLOWER: UpstreamReason = UpstreamReason::OverBudget("slower here than upstream");
 
@@ -187,7 +202,7 @@ impl Audit {
             let firm = standing.rows_verified.load(Relaxed) & !standing.provisional.load(Relaxed);
             execution.is_power_of_two() && !encodings.is_among(firm)
         };
-        self.sample_one_in > 0 && (is_due() || is_provisional())
+        self.sample_one_in > 0 && (is_due() || is_provisional()) || standing.wants_comparison.load(Relaxed)
     }
 
     /// To compare one execution of a shape. None: another one is being compared, which is soon to tell as much. Several at once would
@@ -253,6 +268,40 @@ impl Audit {
         self.slower_times > 0 && local >= SLOW_MIN && local > allowed
     }
 
+    /// What a comparison found upstream to take.
+    pub fn upstream_took(&self, identity: &Arc<str>, took: Duration) {
+        let standing = self.standing(identity);
+        let mut pace = standing.pace.lock();
+        let upstream = match pace.upstream {
+            Some(known) if known < took => known + (took - known) / 4,
+            _ => took,
+        };
+        (pace.upstream, pace.least) = (Some(upstream), None);
+        standing.wants_comparison.store(false, Relaxed);
+    }
+
+    /// An execution here. What was compared when upstream was slow (a cold page, a first plan) is compared again after some that took
+    /// long, each time later; what is slower than upstream by what is known is upstream's for a while.
+    fn took(&self, identity: &Arc<str>, standing: &Standing, took: Duration) {
+        if self.slower_times == 0 {
+            return;
+        }
+        let mut pace = standing.pace.lock();
+        pace.least = Some(pace.least.map_or(took, |least| least.min(took)));
+        pace.executions = pace.executions.saturating_add(1);
+        if !pace.executions.is_multiple_of(JUDGED_AT_ONCE) {
+            return;
+        }
+        let Some(least) = pace.least.take().filter(|least| *least >= SLOW_MIN) else { return };
+        let is_slow = pace.upstream.is_some_and(|upstream| self.is_too_slow(least, upstream));
+        let is_asked_again = !is_slow && pace.executions.is_power_of_two();
+        drop(pace);
+        standing.wants_comparison.store(is_asked_again, Relaxed);
+        if is_slow {
+            self.slow(identity);
+        }
+    }
+
     /// The shape is upstream's for a while, unless nothing is too slow.
     pub fn slow(&self, identity: &Arc<str>) {
         if self.slower_times > 0 {
@@ -275,8 +324,9 @@ impl Audit {
     }
 
     /// One came to its end.
-    pub fn succeeded(&self, identity: &Arc<str>) {
+    pub fn succeeded(&self, identity: &Arc<str>, took: Duration) {
         let standing = self.standing(identity);
+        self.took(identity, &standing, took);
         if standing.failures.load(Relaxed) > 0 {
             standing.failures.store(0, Relaxed);
         }
@@ -557,7 +607,8 @@ mod tests {
         let (audit, patient) = (Audit::new(0, 3), Audit::new(0, 0));
         let of = Duration::from_millis;
         assert!(audit.is_too_slow(of(200), of(60)) && !audit.is_too_slow(of(200), of(70)));
-        assert!(audit.is_too_slow(of(4), of(1)) && !audit.is_too_slow(of(2), Duration::from_micros(100)));
+        let micros = Duration::from_micros;
+        assert!(audit.is_too_slow(of(1), micros(300)) && !audit.is_too_slow(micros(450), micros(100)));
         assert!(!patient.is_too_slow(of(4_000), of(1)));
         let shape: Arc<str> = "select".into();
         let decide = || audit.decide(&shape, false, Encodings::TEXT);
@@ -576,6 +627,53 @@ mod tests {
     }
 
     #[test]
+    fn what_was_compared_at_a_bad_moment_is_compared_again() {
+        let audit = Audit::new(0, 3);
+        let (of, shape): (_, Arc<str>) = (Duration::from_millis, "select".into());
+        let decide = || audit.decide(&shape, false, Encodings::TEXT);
+        let served = |took: Duration| {
+            let mut count = 0;
+            while decide() == Decision::Serve {
+                count += 1;
+                audit.succeeded(&shape, took);
+                if count == 1_000 {
+                    break;
+                }
+            }
+            count
+        };
+        audit.upstream_took(&shape, of(20));
+        audit.agreed(&shape, ROWS);
+        assert_eq!(served(of(10)), 4);
+        assert_eq!(decide(), Decision::Audit(UpstreamReason::AuditSample), "until it is compared");
+        // It is as slow again.
+        audit.upstream_took(&shape, of(22));
+        audit.agreed(&shape, ROWS);
+        assert_eq!(served(of(10)), 4, "the eighth");
+        audit.upstream_took(&shape, of(1));
+        audit.agreed(&shape, ROWS);
+        assert_eq!(served(of(10)), 4);
+        assert_eq!(decide(), Decision::Relay(SLOWER), "not by chance");
+    }
+
+    #[test]
+    fn what_is_quick_is_not_compared_for_its_time() {
+        let audit = Audit::new(0, 3);
+        let shape: Arc<str> = "select".into();
+        audit.upstream_took(&shape, Duration::from_micros(10));
+        audit.agreed(&shape, ROWS);
+        let mut times = [100_u64, 400, 20_000].iter().cycle();
+        for _ in 0..300 {
+            assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Serve);
+            audit.succeeded(&shape, Duration::from_micros(*times.next().expect("endless")));
+        }
+        let never = Audit::new(0, 0);
+        never.agreed(&shape, ROWS);
+        (0..300).for_each(|_| never.succeeded(&shape, Duration::from_secs(1)));
+        assert_eq!(never.decide(&shape, false, Encodings::TEXT), Decision::Serve);
+    }
+
+    #[test]
     fn what_comes_to_nothing_is_tried_less_and_less_often() {
         let audit = Audit::new(0, 3);
         let shape: Arc<str> = "select".into();
@@ -588,7 +686,7 @@ mod tests {
                 .count()
         };
         assert_eq!([(); 7].map(|()| relayed()), [8, 16, 32, 64, 128, 256, 256]);
-        audit.succeeded(&shape);
+        audit.succeeded(&shape, Duration::ZERO);
         audit.failed(&shape, reason.clone());
         assert_eq!(relayed(), 8, "those beside it count once");
         assert_eq!(relayed(), 16);

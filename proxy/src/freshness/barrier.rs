@@ -6,6 +6,7 @@
 //! an open transaction), a nudge makes upstream flush it. Past its budget a reader is relayed, which is always exact.
 
 mod connections;
+mod doubt;
 mod pace;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -25,6 +26,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::freshness::barrier::connections::{connect, run_nudges};
+use crate::freshness::barrier::doubt::Doubt;
 use crate::freshness::barrier::pace::BACKGROUND_PAUSE_MIN;
 use crate::freshness::exposure::{BarrierNumber, Exposed, Exposure, Heed};
 use crate::freshness::fingerprint::{Expected, Files, LogGeometry, Moment, Parameters};
@@ -120,6 +122,8 @@ pub(super) struct Shared {
     pub counters: BarrierCounters,
     /// The barrier connection stands.
     pub is_up: AtomicBool,
+    /// A reader waited in vain for what is still to come: who comes now would, too, and be relayed later than at once.
+    pub is_behind: AtomicBool,
     /// Of [`Replication::announcements`], those that readers wait for a barrier for.
     pub heeded: AtomicU64,
 }
@@ -128,6 +132,7 @@ impl Shared {
     /// Without a barrier nobody is served, in no mode.
     pub(super) fn stop_serving(&self) {
         self.is_up.store(false, Ordering::SeqCst);
+        self.is_behind.store(false, Ordering::Relaxed);
         self.exposure.clear();
         self.unions.clear();
     }
@@ -210,6 +215,7 @@ async fn live(
         found: None,
         changes: 0,
         is_suspect: true,
+        doubt: None,
         verified: Vec::new(),
         has_unverified: false,
         publication: None,
@@ -257,6 +263,8 @@ struct Barrier {
     changes: u32,
     /// The catalog in use has not been found in force yet (again): only full barriers count.
     is_suspect: bool,
+    /// What is known of why it is not, until it has been read again.
+    doubt: Option<Doubt>,
     /// The relations that the last full barrier over everything has looked at, ascending, but for those that were described since. One
     /// that was copied since may mean something else by now: what was acknowledged meanwhile counts as verified without it.
     verified: Vec<RelationId>,
@@ -306,6 +314,10 @@ struct Flight {
     checks_all: bool,
     /// It covers every mirrored table.
     is_complete: bool,
+    /// It tells no moment, but which of `relations` are not as the catalog has them.
+    asks_which: bool,
+    /// When a reader of it had waited in vain.
+    expired: Option<Instant>,
     row: Option<Row>,
     error: Option<ServerError>,
 }
@@ -338,6 +350,7 @@ impl Barrier {
         self.check_stream()?;
         self.deliver()?;
         self.expire();
+        self.tell_whether_behind();
         if self.flight.as_ref().is_some_and(|flight| flight.sent_at.elapsed() > ANSWER_MAX) {
             return Err(lost(UpstreamError::Timeout("barrier")));
         }
@@ -388,6 +401,9 @@ impl Barrier {
         }
         if now < self.not_before {
             return None;
+        }
+        if self.is_in_doubt() {
+            return self.due_in_doubt(now);
         }
         if now >= self.heartbeat {
             return Some(Scope::Everything);
@@ -468,13 +484,16 @@ impl Barrier {
                 reader.answer(Err(UpstreamReason::TableNotMirrored("not mirrored (yet)".into())));
             }
         }
-        if scope == Scope::Readers && self.collecting.is_empty() {
+        if matches!(scope, Scope::Readers | Scope::Which) && self.collecting.is_empty() {
             return Ok(());
         }
         relations.sort_unstable();
         relations.dedup();
+        if scope == Scope::Which {
+            return self.ask_which(relations).await;
+        }
         let expected = match scope {
-            Scope::Moment => None,
+            Scope::Moment | Scope::Which => None,
             Scope::Readers | Scope::Everything => match Expected::new(replication, &self.running, &relations) {
                 Some(expected) => Some(expected),
                 // Something changed between two looks; look again in a moment.
@@ -525,6 +544,8 @@ impl Barrier {
             checked,
             checks_all,
             is_complete,
+            asks_which: false,
+            expired: None,
             row: None,
             error: None,
         });
@@ -617,6 +638,9 @@ impl Barrier {
     fn land(&mut self, mut flight: Flight) -> Result<(), UpstreamReason> {
         let counters = &self.shared.counters;
         let (row, error) = (flight.row.take(), flight.error.take());
+        if flight.asks_which {
+            return self.learn_which(&flight, row, error);
+        }
         let moment = match (row, error) {
             (Some(row), None) => Moment::parse(&row),
             (_, Some(error)) => Err(UpstreamError::Server(error)),
@@ -663,7 +687,8 @@ impl Barrier {
         let covered = if flight.is_complete { flight.relations.clone() } else { Vec::new() };
         if let (Some(expected), Some(found)) = (&flight.expected, &moment.digests) {
             if expected.digests != *found {
-                self.doubt(flight);
+                let is_confined = expected.digests.differ_by_relations_alone(found);
+                self.doubt(flight, is_confined);
                 return Ok(());
             }
             let known = Known { visible: moment.visible.clone(), publication: moment.publication };
@@ -673,7 +698,7 @@ impl Barrier {
             self.found = Some(self.found_so_far(found));
         }
         if flight.is_complete {
-            self.is_suspect = false;
+            (self.is_suspect, self.doubt) = (false, None);
             self.verified = covered;
             self.has_unverified = false;
             self.publication = moment.publication;
@@ -707,20 +732,6 @@ impl Barrier {
         if flight.is_complete {
             self.heartbeat = Instant::now();
         }
-    }
-
-    /// The catalog in use is not the one in force: nobody reads by it until it has been read again.
-    fn doubt(&mut self, flight: Flight) {
-        self.shared.counters.catalog_changes.fetch_add(1, Ordering::Relaxed);
-        self.is_suspect = true;
-        self.shared.exposure.clear();
-        // Unless it has been read again since this statement was sent: then the next barrier will tell.
-        if Arc::ptr_eq(&flight.catalog, &self.shared.replication.loaded()) {
-            self.shared.replication.request_reload();
-            // Not at once: the reload takes longer than a barrier.
-            self.heartbeat = Instant::now() + Duration::from_millis(20);
-        }
-        flight.readers.into_iter().for_each(|reader| reader.answer(Err(UpstreamReason::CatalogChanged)));
     }
 
     /// Whether the life of the stream still lasts that this barrier belongs to.
@@ -858,6 +869,8 @@ enum Scope {
     Readers,
     /// Those of every mirrored table.
     Everything,
+    /// It tells no moment: which of its readers' relations are others by now.
+    Which,
 }
 
 fn lost(error: UpstreamError) -> UpstreamReason {

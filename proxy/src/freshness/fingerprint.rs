@@ -15,8 +15,8 @@ use freshet_engine::snapshot::VisibilitySnapshot;
 use freshet_engine::types::{Lsn, Oid};
 
 use crate::replication::catalog::{
-    LoadedCatalog, common_digest_sql, membership_digest_sql, publication_digest_sql, relations_digest_sql,
-    whole_publication_sql,
+    LoadedCatalog, common_digest_sql, differing_relations_sql, membership_digest_sql, publication_digest_sql,
+    relations_digest_sql, whole_publication_sql,
 };
 use crate::replication::status::Running;
 use crate::replication::supervise::Replication;
@@ -66,6 +66,11 @@ pub fn full_sql() -> String {
     )
 }
 
+/// Those of the relations `$1` whose digest is not the one in `$2`, as oid[].
+pub fn differing_sql() -> String {
+    format!("SELECT {}", differing_relations_sql())
+}
+
 /// Relations, the files that their rows here are of (0: they have none), and what they are called.
 pub type Files = Vec<(RelationId, Oid, Arc<TableSchema>)>;
 
@@ -99,6 +104,28 @@ impl Parameters {
     pub fn of_full(&self) -> [&[u8]; 6] {
         let [relations, files, names, schemas] = &self.files;
         [&self.relations, &self.publication, relations, files, names, schemas]
+    }
+}
+
+/// The parameters of [`differing_sql`] in binary. None: one of the relations is unknown to the catalog.
+pub fn of_differing(relations: &[RelationId], catalog: &LoadedCatalog) -> Option<[BytesMut; 2]> {
+    const INT8_TYPE: u32 = 20;
+    let digest = |relation: &RelationId| Some(catalog.relations_digest(&[*relation])?.to_be_bytes());
+    let digests: Vec<[u8; 8]> = relations.iter().map(digest).collect::<Option<_>>()?;
+    let relations = oid_array(relations.iter().map(|relation| relation.0));
+    Some([relations, array(INT8_TYPE, digests.iter().map(|digest| &digest[..]))])
+}
+
+/// The answer to [`differing_sql`] (PostgreSQL: arrayfuncs.c, array_send).
+pub fn differing(row: &Row) -> Result<Vec<RelationId>, UpstreamError> {
+    let bytes = row.first().and_then(Option::as_ref).ok_or(TORN)?;
+    let (numbers, []) = bytes.as_chunks::<4>() else { return Err(TORN) };
+    match numbers.iter().map(|number| u32::from_be_bytes(*number)).collect::<Vec<u32>>().as_slice() {
+        [0, _, _] => Ok(Vec::new()),
+        [1, 0, _, count, _, elements @ ..] if elements.len() == 2 * *count as usize => {
+            Ok(elements.chunks_exact(2).map(|element| RelationId(element[1])).collect())
+        }
+        _ => Err(TORN),
     }
 }
 
@@ -144,6 +171,13 @@ pub struct Digests {
     common: i64,
     relations: i64,
     membership: i64,
+}
+
+impl Digests {
+    /// Whether only relations' own rows can make the difference.
+    pub fn differ_by_relations_alone(&self, other: &Self) -> bool {
+        (self.common, self.membership) == (other.common, other.membership)
+    }
 }
 
 impl Expected {

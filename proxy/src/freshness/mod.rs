@@ -172,6 +172,7 @@ impl Freshness {
             unions: Unions::default(),
             counters: BarrierCounters::new(waits),
             is_up: AtomicBool::new(false),
+            is_behind: AtomicBool::new(false),
             heeded: AtomicU64::new(0),
         });
         let (readers, questions) = mpsc::unbounded_channel();
@@ -283,6 +284,10 @@ impl Freshness {
         if self.shared.replication.membership_digest(relations).is_none() {
             let why = self.shared.replication.not_mirrored_because(relations);
             return Err(UpstreamReason::TableNotMirrored(why.into()));
+        }
+        if self.shared.is_behind.load(Ordering::Relaxed) {
+            self.shared.counters.over_budget.fetch_add(1, Ordering::Relaxed);
+            return Err(UpstreamReason::WaitBudget);
         }
         let (reply, answer) = oneshot::channel();
         let reader =

@@ -6,12 +6,12 @@
 
 mod collations;
 mod computed;
+mod contents;
 mod definitions;
 mod functions;
 mod hidden;
 mod inherited;
 mod keyed;
-mod materialized;
 mod partitioned;
 mod texts;
 
@@ -126,6 +126,15 @@ pub fn relations_digest_sql() -> String {
     format!("(SELECT coalesce(bit_xor(h), 0) FROM ({RELATION_ROWS}) AS rows)")
 }
 
+/// SQL for oid[]: those of the relations `$1` of which the digest is not the one in `$2`.
+pub fn differing_relations_sql() -> String {
+    format!(
+        "ARRAY (SELECT known.relation FROM unnest($1::oid[], $2::int8[]) AS known (relation, digest)
+                  LEFT JOIN (SELECT r, bit_xor(h) AS digest FROM ({RELATION_ROWS}) AS rows GROUP BY r) AS now ON r = relation
+                 WHERE now.digest IS DISTINCT FROM known.digest)"
+    )
+}
+
 /// SQL for one int8: [`Catalog::digest`].
 pub fn common_digest_sql() -> String {
     let rows = COMMON_ROWS.replace("KNOWN_TYPES", &PgType::ALL.map(PgType::typname).join(","));
@@ -197,6 +206,8 @@ pub struct TableFacts {
     pub schema: Arc<TableSchema>,
     /// Of its own catalog rows.
     pub digest: i64,
+    /// Likewise, but for what TRUNCATE, VACUUM FULL and CLUSTER change.
+    pub definition: i64,
     /// Of its columns only, any change of them.
     pub layout: i64,
     /// The file that has its rows: another one after each rewrite.
@@ -320,13 +331,13 @@ pub async fn load(
     derived.sort_unstable();
     derived.dedup();
     let derived = load_digests(&transaction, &mut tables, derived).await?;
-    let materialized = materialized::load(&transaction, &catalog, &derived).await?;
+    let materialized = contents::load(&transaction, &catalog, &derived, &mut tables, before).await?;
     let is_unread = |(_, entry): &(_, &RelationEntry)| matches!(entry, RelationEntry::Other { id, .. } if locked_views.contains(&id.0));
     let unread = catalog.schemas.values().flatten().filter(is_unread).map(|(name, _)| Arc::clone(name)).collect();
     catalog.hidden_calls = hidden::load(&transaction, &catalog, unread, &bodies).await?;
     let lookalikes = keyed::load(&transaction).await?;
     transaction.commit().await?;
-    materialized::carry_over(&mut catalog, &derived, before);
+    contents::carry_over(&mut catalog, &derived, before);
     keyed::date_layouts(&mut tables, &catalog, before);
     let catalog = Arc::new(catalog);
     let mut loaded = LoadedCatalog {
@@ -789,6 +800,7 @@ async fn load_relations(
                 let facts = TableFacts {
                     schema: Arc::clone(&table),
                     digest: 0,
+                    definition: 0,
                     layout: 0,
                     filenode: row.get("relfilenode"),
                     layout_since: 0,

@@ -410,7 +410,8 @@ impl LocalAnswerer {
             is_quick,
             early: request.early.filter(|_| !is_quick).map(|to| early(to, request.unit, &prepared.plan, &formats)),
         };
-        let attempt = Attempt { local: &self.local, prepared: &prepared, started, is_over: false };
+        let attempt =
+            Attempt { local: &self.local, prepared: &prepared, started, began: Instant::now(), is_over: false };
         let executed = self.local.execute(&execution, earlier.as_deref(), &statistics).await;
         attempt.end(executed.as_ref().err());
         let kept = match executed {
@@ -771,7 +772,9 @@ impl LocalAnswerer {
 struct Attempt<'a> {
     local: &'a Local,
     prepared: &'a Prepared,
+    /// Its client has waited since.
     started: Instant,
+    began: Instant,
     is_over: bool,
 }
 
@@ -784,7 +787,7 @@ impl Attempt<'_> {
     fn end(mut self, error: Option<&UpstreamReason>) {
         self.is_over = true;
         if error.is_none() {
-            self.local.audit.succeeded(&self.prepared.identity);
+            self.local.audit.succeeded(&self.prepared.identity, self.began.elapsed());
         }
         // Where others had what it needed, it may have it the next time.
         if let Some(reason @ UpstreamReason::OverBudget(what)) = error

@@ -393,6 +393,7 @@ impl Case<'_> {
                     with_columns: self.upstreams.is_described,
                     is_whole: answers.is_whole,
                 };
+                local.audit.upstream_took(&prepared.identity, self.execution.took);
                 // In this order: in between it would be served.
                 if local.audit.is_too_slow(answers.took, self.execution.took) {
                     local.audit.slow(&prepared.identity);

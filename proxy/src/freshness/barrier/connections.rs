@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use crate::freshness::barrier::Shared;
-use crate::freshness::fingerprint::{LogGeometry, full_sql, light_sql, moment_sql};
+use crate::freshness::fingerprint::{LogGeometry, differing_sql, full_sql, light_sql, moment_sql};
 use crate::replication::status::Running;
 use crate::upstream::UpstreamError;
 use crate::upstream::connection::{Connection, Row};
@@ -39,6 +39,7 @@ pub(super) async fn connect(shared: &Shared, running: &Running) -> Result<(Conne
     connection.prepare("moment", &moment_sql()).await?;
     connection.prepare("light", &light_sql()).await?;
     connection.prepare("full", &full_sql()).await?;
+    connection.prepare("differing", &differing_sql()).await?;
     Ok((connection, LogGeometry { block_bytes, segment_bytes }))
 }
 

@@ -17,6 +17,9 @@ const BACKGROUND_PAUSE_BUSY: Duration = Duration::from_millis(2);
 /// How long the mirror is given to deliver by itself before the first nudge.
 const NUDGE_AFTER: Duration = Duration::from_millis(1);
 
+/// After somebody has waited in vain, nobody does for so long.
+const TRIED_AGAIN: Duration = Duration::from_millis(250);
+
 impl Barrier {
     /// What is received concerns this task at once: somebody waits for it, or it may send a statement to expose it. Else it would
     /// be woken, from another thread, by each of the many transactions that one such statement exposes.
@@ -62,24 +65,37 @@ impl Barrier {
         let budget = self.shared.options.wait_budget;
         let counters = &self.shared.counters;
         let expire = |readers: &mut Vec<Reader>| {
+            let count = readers.len();
             for reader in readers.extract_if(.., |reader| now >= reader.arrived + budget) {
                 counters.over_budget.fetch_add(1, Ordering::Relaxed);
                 reader.answer(Err(UpstreamReason::WaitBudget));
             }
+            readers.len() < count
         };
         expire(&mut self.collecting);
         if let Some(flight) = &mut self.flight {
-            expire(&mut flight.readers);
+            flight.expired = expire(&mut flight.readers).then_some(now).or(flight.expired);
         }
         let is_read = self.is_read(now);
         let nudge_after = self.nudge_after();
         for landed in &mut self.landed {
-            expire(&mut landed.flight.readers);
+            let flight = &mut landed.flight;
+            flight.expired = expire(&mut flight.readers).then_some(now).or(flight.expired);
             let is_wanted = is_read || !landed.flight.readers.is_empty();
             if is_wanted && !landed.was_nudged && now >= landed.landed_at + nudge_after {
                 landed.was_nudged = true;
                 self.nudge.notify_one();
             }
+        }
+    }
+
+    /// Whether somebody has waited in vain for what has not come yet: upstream does not answer, or a part of its log is decoded that
+    /// takes long. Now and then another one tries, who would ask for a nudge, too.
+    pub(super) fn tell_whether_behind(&self) {
+        let flights = self.flight.iter().chain(self.landed.iter().map(|landed| &landed.flight));
+        let is_behind = flights.into_iter().any(|flight| flight.expired.is_some_and(|at| at.elapsed() < TRIED_AGAIN));
+        if is_behind != self.shared.is_behind.load(Ordering::Relaxed) {
+            self.shared.is_behind.store(is_behind, Ordering::Relaxed);
         }
     }
 

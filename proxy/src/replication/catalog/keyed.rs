@@ -8,7 +8,7 @@ use freshet_engine::catalog::{Catalog, RelationId, TableSchema};
 use freshet_engine::statement::confined::ConfinedWrite;
 use tokio_postgres::Transaction;
 
-use crate::replication::catalog::materialized::is_same_life;
+use crate::replication::catalog::contents::is_same_life;
 use crate::replication::catalog::{LoadedCatalog, TableFacts};
 use crate::upstream::UpstreamError;
 
@@ -48,8 +48,8 @@ pub(super) async fn load(transaction: &Transaction<'_>) -> Result<Lookalikes, Up
 pub(super) fn date_layouts(tables: &mut HashMap<RelationId, TableFacts>, catalog: &Catalog, before: &LoadedCatalog) {
     let is_same_life = is_same_life(catalog, before);
     for (relation, facts) in tables {
-        // The digest has every relation of the name in it: a statement may have been parsed when it meant another.
-        let is_same = |known: &&TableFacts| known.layout == facts.layout && known.digest == facts.digest;
+        // The definition has every relation of the name in it: a statement may have been parsed when it meant another.
+        let is_same = |known: &&TableFacts| known.layout == facts.layout && known.definition == facts.definition;
         let known = before.tables.get(relation).filter(|known| is_same_life && is_same(known));
         facts.layout_since = known.map_or(catalog.version, |known| known.layout_since);
     }
@@ -144,6 +144,7 @@ mod tests {
         let facts = |(layout, digest)| TableFacts {
             schema: Arc::new(table()),
             digest,
+            definition: digest,
             layout,
             filenode: 0,
             layout_since: 0,

@@ -1,5 +1,10 @@
-//! Materialized views: their rows are upstream's, but what changes them can be followed, so that replies over them are kept.
+//! What is changed of a relation's rows in the catalog without a change of what it is.
 //!
+//! TRUNCATE, VACUUM FULL and CLUSTER give a table another file, and its row in pg_class says so: the digest that barriers compare is
+//! another, although every statement means what it meant, and what became of the rows is in the stream. A version of the catalog that
+//! differs in no more keeps its number, and with it all plans and replies that do not read the table.
+//!
+//! Materialized views: their rows are upstream's, but what changes them can be followed, so that replies over them are kept.
 //! Every REFRESH, CONCURRENTLY too, writes the view's row in pg_class anew in the transaction that changes the rows (matview.c,
 //! SetMatViewPopulatedState; seen on 14 to 18), and nothing else may change them: no DML, no COPY, no TRUNCATE, no trigger, no
 //! rule. So the digest that barriers compare for every relation tells whether the rows are the same. As most of that row is
@@ -13,34 +18,47 @@ use freshet_engine::catalog::{Catalog, RelationId};
 use freshet_engine::types::Oid;
 use tokio_postgres::Transaction;
 
-use crate::replication::catalog::LoadedCatalog;
+use crate::replication::catalog::{LoadedCatalog, TableFacts};
 use crate::upstream::UpstreamError;
 
-/// For views `$1`, what to combine the digest of their rows in the catalog with: it takes out the row in pg_class, and puts in
-/// what of it a REFRESH does not change (cluster.c, swap_relation_files, and matview.c).
+/// For relations `$1`, what to combine the digest of their rows in the catalog with: it takes out the row in pg_class, and puts in
+/// what of it neither another file nor a REFRESH changes (relcache.c, RelationSetNewRelfilenumber; cluster.c, swap_relation_files;
+/// matview.c).
 const WITHOUT_CONTENTS: &str = "\
     SELECT c.oid, hashint8extended(c.xmin::text::int8, c.oid::int8 << 32 | c.oid::int8)
                   # hashtextextended((to_jsonb(c) - '{relfilenode, reltoastrelid, relpages, reltuples, relallvisible,
                         relallfrozen, relfrozenxid, relminmxid, relispopulated}'::text[])::text, 0)
       FROM pg_class c WHERE c.oid = ANY ($1::oid[])";
 
-/// For each view, a digest of everything that decides what a statement over it means and who may read it: the digest of its
-/// rows in the catalog (`digests`), but for its contents.
+/// For each materialized view, a digest of everything that decides what a statement over it means and who may read it: the digest
+/// of its rows in the catalog (`digests`), but for its contents. Likewise for the tables, [`TableFacts::definition`].
 pub(super) async fn load(
     transaction: &Transaction<'_>,
     catalog: &Catalog,
     digests: &HashMap<RelationId, i64>,
+    tables: &mut HashMap<RelationId, TableFacts>,
+    before: &LoadedCatalog,
 ) -> Result<HashMap<RelationId, i64>, UpstreamError> {
-    if catalog.materialized.is_empty() {
-        return Ok(HashMap::new());
+    // A relation takes PostgreSQL 20 us: those that are as they were are not asked for.
+    let is_same_life = is_same_life(catalog, before);
+    let known = |relation: &RelationId| before.tables.get(relation).filter(|_| is_same_life);
+    let mut oids: Vec<Oid> = catalog.materialized.keys().map(|relation| relation.0).collect();
+    for (relation, facts) in &mut *tables {
+        match known(relation) {
+            Some(known) if known.digest == facts.digest => facts.definition = known.definition,
+            _ => oids.push(relation.0),
+        }
     }
-    let oids: Vec<Oid> = catalog.materialized.keys().map(|relation| relation.0).collect();
-    let rows = transaction.query(WITHOUT_CONTENTS, &[&oids]).await?;
-    let definition = |row: &tokio_postgres::Row| {
-        let relation = RelationId(row.get(0));
-        (relation, digests.get(&relation).copied().unwrap_or_default() ^ row.get::<_, i64>(1))
-    };
-    Ok(rows.iter().map(definition).collect())
+    let mut materialized = HashMap::new();
+    for row in transaction.query(WITHOUT_CONTENTS, &[&oids]).await? {
+        let (relation, contents) = (RelationId(row.get(0)), row.get::<_, i64>(1));
+        if let Some(facts) = tables.get_mut(&relation) {
+            facts.definition = facts.digest ^ contents;
+        } else {
+            materialized.insert(relation, digests.get(&relation).copied().unwrap_or_default() ^ contents);
+        }
+    }
+    Ok(materialized)
 }
 
 /// Views that have not changed since `before` was read have the contents that they had. Within one life of the stream: another
@@ -64,22 +82,25 @@ pub(super) fn is_same_life(catalog: &Catalog, before: &LoadedCatalog) -> bool {
 
 impl LoadedCatalog {
     /// Whether nothing has changed since `before` was read, in the same life of the stream, but the contents of materialized
-    /// views (and sizes, and tables' statistics): what was made by that catalog and does not read them is as good as ever.
+    /// views, and the files that tables are in (and sizes, and statistics): what was made by that catalog and does not read them is as
+    /// good as ever.
     pub(super) fn differs_in_contents_only(&self, before: &Self) -> bool {
         let Self {
             catalog,
             tables,
             derived,
             materialized,
-            others,
+            // No statement that reads one of them is answered.
+            others: _,
             definitions: _,
             quiet_roots,
             lookalikes,
             lacks_texts: _,
         } = self;
-        let is_same_table = |(relation, facts): (&RelationId, &super::TableFacts)| {
+        let is_same_table = |(relation, facts): (&RelationId, &TableFacts)| {
             before.tables.get(relation).is_some_and(|known| {
-                (known.digest, known.layout, known.writes_stay) == (facts.digest, facts.layout, facts.writes_stay)
+                (known.definition, known.layout, known.writes_stay)
+                    == (facts.definition, facts.layout, facts.writes_stay)
                     && known.refusal == facts.refusal
             })
         };
@@ -87,7 +108,6 @@ impl LoadedCatalog {
             materialized.contains_key(relation) || before.derived.get(relation) == Some(digest)
         };
         *materialized == before.materialized
-            && *others == before.others
             && *quiet_roots == before.quiet_roots
             && *lookalikes == before.lookalikes
             && tables.len() == before.tables.len()
