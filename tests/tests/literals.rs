@@ -56,6 +56,8 @@ const PAIRS: &[[&str; 2]] = &[
         "SELECT id FROM items WHERE at BETWEEN '2024-01-03' AND '2024-01-09 12:00'",
         "SELECT id FROM items WHERE at BETWEEN '2024-02-03' AND '2024-02-09 12:00'",
     ],
+    ["SELECT id FROM items WHERE day > '2024-05-05 +00'", "SELECT id FROM items WHERE day > '2024-06-01+05:30'"],
+    ["SELECT id FROM items WHERE at > '2024-03-05 +02'", "SELECT id FROM items WHERE at > '2024-02-01Z'"],
     ["SELECT day + 1, day - 7 FROM items", "SELECT day + 2, day - 30 FROM items"],
     ["SELECT at + interval '1 day' FROM items", "SELECT at + interval '1 month' FROM items"],
     ["SELECT id FROM items WHERE span > '3 hours'", "SELECT id FROM items WHERE span > '1 day 02:00'"],

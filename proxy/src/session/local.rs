@@ -198,6 +198,8 @@ struct Request<'a> {
     route: RouteSetting,
     /// See [`SessionState::has_upstreams_clock`].
     has_upstreams_clock: bool,
+    /// See [`SessionState::shares_transaction`].
+    shares_transaction: bool,
     /// See [`SessionState::transaction_time`].
     transaction_time: Option<i64>,
     /// The catalog that the search path and the role's name are as of.
@@ -235,6 +237,7 @@ impl<'a> Request<'a> {
             choice: state.snapshot.as_deref(),
             route: state.route,
             has_upstreams_clock: state.has_upstreams_clock(),
+            shares_transaction: state.shares_transaction,
             transaction_time: state.transaction_time(),
             catalog_version: state.catalog_version,
             configuration: state.configuration,
@@ -349,20 +352,27 @@ impl LocalAnswerer {
         // time is known. A pinned snapshot's clock stands still.
         let is_clocked = request.choice.is_none() && request.needs_clock(&prepared.plan);
         let mode = if is_clocked { FreshnessMode::Exact } else { request.mode };
-        let parameters = parameters(&prepared.plan, shared.as_ref(), request);
-        let parameters: Arc<[Value]> = parameters.map_err(refuse)?.into();
+        let parameters = parameters(&prepared.plan, shared.as_ref(), request).map(Arc::<[Value]>::from);
         let is_keepable = !uses_time || request.choice.is_some();
-        let wants_keys = is_keepable || mode == FreshnessMode::Session;
-        let keys = if wants_keys { self.keys(&prepared, &parameters) } else { Keys::default() };
         let relations = prepared.plan.relations();
         // Also where the text names none of them but a function.
         self.local.note_read(&relations);
         statistics.set_relations(&relations);
         let tables: Vec<RelationId> = prepared.plan.tables.iter().map(|table| table.table).collect();
+        let dependencies = Dependencies { relations: &relations, tables: &tables };
+        let parameters = match parameters {
+            Ok(parameters) => parameters,
+            // A text that is not read here as PostgreSQL reads it.
+            Err(reason) if is_keepable => {
+                return self.relay_captured(request, &dependencies, &statistics, reason).await;
+            }
+            Err(reason) => return Err(refuse(reason)),
+        };
+        let wants_keys = is_keepable || mode == FreshnessMode::Session;
+        let keys = if wants_keys { self.keys(&prepared, &parameters) } else { Keys::default() };
         let role = request.settings.role();
         self.check_privileges(role, &prepared).await.map_err(refuse)?;
         self.check_zones(request, &prepared.zone_names, &parameters).await.map_err(refuse)?;
-        let dependencies = Dependencies { relations: &relations, tables: &tables };
         let formats = formats(request.unit, &prepared.plan);
         let heeded = self.heed_audit(request, &prepared, &parameters, &formats, &dependencies, &statistics).await?;
         if let Some(reply) = heeded {
@@ -416,7 +426,9 @@ impl LocalAnswerer {
         attempt.end(executed.as_ref().err());
         let kept = match executed {
             Ok(kept) => CachedReply { keys, ..kept },
-            Err(reason @ UpstreamReason::OverBudget(_)) if !uses_time && !request.has_begun() => {
+            Err(reason @ (UpstreamReason::OverBudget(_) | UpstreamReason::LocalError(_)))
+                if !uses_time && !request.has_begun() =>
+            {
                 drop(flight);
                 return self.relay_captured(request, &dependencies, &statistics, reason).await;
             }

@@ -311,7 +311,7 @@ impl<'t> Scanner<'t> {
         match self.peek() {
             Some(b':') => {
                 let mut local = Local { microseconds: Some(self.clock(&first)?), ..Local::default() };
-                self.zone_and_end(&mut local)?;
+                self.zone_and_end(&mut local, true)?;
                 Ok(local)
             }
             Some(separator @ (b'-' | b'/')) => {
@@ -328,13 +328,13 @@ impl<'t> Scanner<'t> {
                 }
                 let third = self.number()?;
                 let (year, month, day) = by_order(first, second, third, order).ok_or_else(beyond)?;
-                self.rest_of_local(year, month.value, day)
+                self.rest_of_local(year, month.value, day, true)
             }
             // 20240131
             None | Some(b' ' | b'T' | b't') if first.digits == 8 => {
                 let part = |value| Number { value, digits: 2 };
                 let year = Number { value: first.value / 10_000, digits: 4 };
-                self.rest_of_local(year, first.value / 100 % 100, part(first.value % 100))
+                self.rest_of_local(year, first.value / 100 % 100, part(first.value % 100), true)
             }
             // 31 January 2024
             Some(b' ') => {
@@ -355,11 +355,18 @@ impl<'t> Scanner<'t> {
         if year.digits != 4 || !matches!(self.peek(), None | Some(b' ')) {
             return Err(beyond());
         }
-        self.rest_of_local(year, month, day)
+        self.rest_of_local(year, month, day, false)
     }
 
-    /// What follows a date: a time, a zone, an era.
-    fn rest_of_local(&mut self, year: Number, month: u32, day: Number) -> Result<Local, ParseError> {
+    /// What follows a date: a time, a zone, an era. `is_of_numbers`: the zone needs no time before it, as JDBC writes dates
+    /// ("2024-01-31 +01").
+    fn rest_of_local(
+        &mut self,
+        year: Number,
+        month: u32,
+        day: Number,
+        is_of_numbers: bool,
+    ) -> Result<Local, ParseError> {
         // Years of fewer digits may be days or centuries to PostgreSQL.
         if year.digits < 4 || year.digits > 7 || day.digits > 2 {
             return Err(beyond());
@@ -375,7 +382,8 @@ impl<'t> Scanner<'t> {
         } else {
             self.at = date_end;
         }
-        let is_before_christ = self.zone_and_end(&mut local)?;
+        let takes_zone = local.microseconds.is_some() || is_of_numbers && self.is_before_zone();
+        let is_before_christ = self.zone_and_end(&mut local, takes_zone)?;
         let year = self.year(year.value, is_before_christ)?;
         if !(1..=12).contains(&month) || day.value < 1 || day.value > days_in_month(year, month) {
             return Err(out_of_range());
@@ -465,14 +473,20 @@ impl<'t> Scanner<'t> {
         }
     }
 
-    /// An optional zone and an optional era, then the end. Returns whether the era is BC.
-    fn zone_and_end(&mut self, local: &mut Local) -> Result<bool, ParseError> {
+    /// Behind a date without a time: ParseDateTime takes a '-' there, and most letters, for a part of the date.
+    fn is_before_zone(&self) -> bool {
+        let [next, rest @ ..] = &self.bytes[self.at..] else { return false };
+        next.is_ascii_whitespace() || *next == b'+' || matches!(next, b'Z' | b'z') && rest.is_empty()
+    }
+
+    /// An optional zone, if it is taken, and an optional era, then the end. Returns whether the era is BC.
+    fn zone_and_end(&mut self, local: &mut Local, takes_zone: bool) -> Result<bool, ParseError> {
         let mut is_before_christ = None;
         loop {
             self.skip_spaces();
             match self.peek() {
                 None => return Ok(is_before_christ.unwrap_or(false)),
-                Some(b'+' | b'-') if local.microseconds.is_some() && local.zone.is_none() => {
+                Some(b'+' | b'-') if takes_zone && local.zone.is_none() => {
                     local.zone = Some(Zone::Offset(self.offset()?));
                 }
                 Some(byte) if byte.is_ascii_alphabetic() => {
@@ -485,7 +499,7 @@ impl<'t> Scanner<'t> {
                         && (word.eq_ignore_ascii_case("bc") || word.eq_ignore_ascii_case("ad"))
                     {
                         is_before_christ = Some(word.eq_ignore_ascii_case("bc"));
-                    } else if local.microseconds.is_some() && local.zone.is_none() {
+                    } else if takes_zone && local.zone.is_none() {
                         local.zone = Some(self.zone_of_word(word)?);
                     } else {
                         return Err(beyond());
@@ -619,6 +633,14 @@ mod tests {
             ("1883-11-18 12:03:57", "1883-11-18 12:03:57-05"),
             ("2024-01-01 00:00:00+05:45", "2023-12-31 13:15:00-05"),
             ("2024-01-01 00:00:00 -0330", "2023-12-31 22:30:00-05"),
+            ("2024-01-06 +00", "2024-01-05 19:00:00-05"),
+            ("2024-01-06+0530", "2024-01-05 13:30:00-05"),
+            ("2024-01-06 -05", "2024-01-06 00:00:00-05"),
+            ("2024-01-06Z", "2024-01-05 19:00:00-05"),
+            ("20240106 +15", "2024-01-05 04:00:00-05"),
+            ("01/06/2024 UTC", "2024-01-05 19:00:00-05"),
+            ("2024-01-06 Europe/Berlin", "2024-01-05 18:00:00-05"),
+            ("0044-03-15 +00 BC", "0044-03-14 19:03:58-04:56:02 BC"),
         ];
         let settings = new_york();
         for (input, expected) in cases {
@@ -662,7 +684,11 @@ mod tests {
             "2024-01-01 12:00 EST",
             "2024-01-01 12:00 PM-05",
             "2024-01-01 13:00 PM",
-            "2024-01-01 +05",
+            "2024-01-01-05",
+            "2024-01-01UTC",
+            "2024-01-01 +05 +05",
+            "2024-01-01 +16",
+            "Jan 1, 2024 +05",
             "1-Jan-2024T12:00",
             "Jan 1, 12024",
             "2024-01-01 12:00:00 +16",

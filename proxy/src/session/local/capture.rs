@@ -5,7 +5,8 @@
 //! that the statement reads has changed in between. A change in between makes a reply that is never valid.
 //!
 //! Kept are replies of statements whose tables are known completely and which depend on nothing else (as bound, or by
-//! [`freshet_engine::statement::dependencies`]), outside of transactions, without notices or errors, of bounded size.
+//! [`freshet_engine::statement::dependencies`]), outside of transactions or in a READ COMMITTED block that has not written (each of
+//! its statements takes a snapshot of its own), without notices or errors, of bounded size.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -284,8 +285,8 @@ fn may_keep(request: &Request<'_>) -> bool {
     let unit = request.unit;
     request.route == RouteSetting::Auto
         && request.choice.is_none()
-        // A transaction's, or of several statements that share one.
-        && !request.has_upstreams_clock
+        // Of several statements that share a transaction one may have written. A block that has is not asked for here.
+        && !request.shares_transaction
         && !unit.describes_statement
         && is_described_by(unit, request.catalog_version, request.settings)
         // Upstream has read its literals by the settings of its Parse.
@@ -329,7 +330,7 @@ impl Observer for Capture {
 
     fn observe(self: Box<Self>, reply: ObservedReply) {
         let is_whole = !(reply.has_error || reply.is_truncated || reply.is_suspended || reply.has_asynchronous)
-            && reply.status == TransactionStatus::Idle;
+            && reply.status != TransactionStatus::Failed;
         let Some(parts) = is_whole.then(|| Parts::of(&reply.bytes)).flatten() else { return };
         if self.wants_description && parts.row_description.is_empty() {
             return;

@@ -112,6 +112,7 @@ impl LocalAnswerer {
             choice,
             route,
             has_upstreams_clock,
+            shares_transaction: state.shares_transaction,
             transaction_time,
             catalog_version,
             configuration,
