@@ -384,6 +384,9 @@ impl<A: Answerer> Session<A> {
             return Ok(());
         }
         let Ok(unit) = self.machine.unit() else {
+            if self.machine.answer_leading_closes() {
+                return Ok(());
+            }
             return self.decide_group(started).await;
         };
         // Several in one string are a group.

@@ -239,10 +239,17 @@ impl Machine {
         Some(Step::Decide)
     }
 
-    /// pg8000 has a statement described in a unit of its own.
+    /// pg8000 has a statement described in a unit of its own; pgjdbc closes in front of the next statement what it has dropped since the
+    /// last.
     fn may_begin_unit(&self, tag: u8, frame: &[u8]) -> bool {
-        let is_of_statement = || frame.get(HEADER_LENGTH) == Some(&b'S') && self.limits.answers_locally;
-        (matches!(tag, b'Q' | b'P' | b'B') || tag == b'D' && is_of_statement()) && self.is_settled()
+        let is_of_statement = || frame.get(HEADER_LENGTH) == Some(&b'S');
+        let may_begin = match tag {
+            b'Q' | b'P' | b'B' => true,
+            b'D' => self.limits.answers_locally && is_of_statement(),
+            b'C' => self.limits.answers_locally,
+            _ => false,
+        };
+        may_begin && self.is_settled()
     }
 
     /// A plain relay holds only what is addressed to freshet itself.

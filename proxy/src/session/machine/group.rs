@@ -507,6 +507,30 @@ impl Machine {
         self.scanned = self.taken;
     }
 
+    /// Answers what the group at hand closes before anything else, so that what comes behind it is looked at by itself. False: there is
+    /// no such thing, or nothing comes behind it.
+    pub fn answer_leading_closes(&mut self) -> bool {
+        if self.state.status == TransactionStatus::Failed {
+            return false;
+        }
+        let bytes = self.unit_bytes().to_vec();
+        let is_close = |tag: u8| tag == b'C';
+        let closes = Frames::new(&bytes).take_while(|frame| is_close(frame.tag));
+        let targets: Option<Vec<Target<'_>>> = closes.map(|frame| Target::view(frame.body)).collect();
+        let Some(targets) = targets else { return false };
+        let is_long = |target: &Target<'_>| match target {
+            Target::Statement(name) | Target::Portal(name) => is_too_long(name),
+        };
+        let next = Frames::new(&bytes).nth(targets.len()).map(|frame| frame.tag);
+        if targets.is_empty() || targets.iter().any(is_long) || matches!(next, None | Some(b'S' | b'H')) {
+            return false;
+        }
+        let items: Vec<Item<'_>> = targets.into_iter().map(Item::Close).collect();
+        let answers = items.iter().map(|_| Answer::None).collect();
+        self.answer_first(items, answers);
+        true
+    }
+
     /// Answers the first items of a simple Query from here; upstream gets the statement behind them.
     pub fn answer_beginning(&mut self, items: Vec<Item<'_>>, answers: Vec<Answer>, rest: &[u8]) {
         for (item, answer) in items.into_iter().zip(answers) {
