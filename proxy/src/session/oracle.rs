@@ -445,14 +445,22 @@ impl Case<'_> {
     /// Both answers without the columns that move with upstream's clock, and those.
     fn answers(&self) -> Result<(Answers, Vec<usize>), Unjudged> {
         let Self { prepared, execution, upstreams, .. } = self;
-        let mut theirs = rows(&upstreams.reply);
         let began = Instant::now();
-        let mut ours = match self.rows() {
-            Ok(ours) => ours,
+        let frames = match self.frames() {
+            Ok(frames) => frames,
             Err(EvalError::Unordered(missing)) => return Err(Unjudged::Unordered(missing)),
             Err(error) => return Err(Unjudged::Refused(local_error(error))),
         };
         let mut took = began.elapsed();
+        // Mostly every byte is the same, and then no row need be taken apart: of a large reply that takes long, and many times its memory.
+        let is_clocked = prepared.plan.uses_time && execution.transaction_time.is_none();
+        let is_equal = !is_clocked && !execution.is_suspended && is_same_data(&upstreams.reply, &frames);
+        let (mut theirs, mut ours) = match is_equal {
+            true => (Vec::new(), Vec::new()),
+            false => (rows(&upstreams.reply), rows_of(&frames)),
+        };
+        let has_rows = frames.iter().any(|piece| piece.first() == Some(&b'D'));
+        drop(frames);
         for _ in 0..AGAIN_MAX {
             if !self.local.audit.is_too_slow(took, execution.took) {
                 break;
@@ -465,7 +473,7 @@ impl Case<'_> {
             took = took.min(began.elapsed());
         }
         let mut moving = Vec::new();
-        if prepared.plan.uses_time && execution.transaction_time.is_none() {
+        if is_clocked {
             // Upstream's clock stood somewhere between the two barriers': what is the same at both is compared.
             let earlier = self.rows_at(&prepared.plan, execution.before.statement_time);
             let found = earlier.ok().and_then(|earlier| moving_columns(&earlier, &ours));
@@ -482,7 +490,10 @@ impl Case<'_> {
         let answers = Answers {
             columns: compared_columns(prepared, execution),
             freedom: Freedom { order_columns, is_limited: false },
-            is_whole: !execution.is_suspended && theirs.first().is_some_and(|row| row.len() > moving.len()),
+            is_whole: match is_equal {
+                true => has_rows && !prepared.plan.output.is_empty(),
+                false => !execution.is_suspended && theirs.first().is_some_and(|row| row.len() > moving.len()),
+            },
             theirs,
             ours,
             all,
@@ -492,24 +503,28 @@ impl Case<'_> {
     }
 
     /// What a client would have got as of the barrier before the execution: one row is found in a way of its own.
-    fn rows(&self) -> Result<Vec<Row>, EvalError> {
+    fn frames(&self) -> Result<Pieces, EvalError> {
         let plan = &self.prepared.plan;
         let Execution { before, parameters, formats, .. } = self.execution;
         match PointRow::of(plan, &before.snapshot, parameters) {
             Some(point) => {
                 let limits = self.local.engine.limits(Pace::Quick);
-                Ok(rows_of(&rows_of_point(plan, &point, formats, self.format, limits)?.frames))
+                Ok(rows_of_point(plan, &point, formats, self.format, limits)?.frames)
             }
-            None => self.rows_at(plan, self.upstreams.time),
+            None => self.frames_at(plan, self.upstreams.time),
         }
     }
 
     /// The engine's answer to a plan, as of the same moment.
     fn rows_at(&self, plan: &Plan, transaction_time: Option<i64>) -> Result<Vec<Row>, EvalError> {
+        Ok(rows_of(&self.frames_at(plan, transaction_time)?))
+    }
+
+    fn frames_at(&self, plan: &Plan, transaction_time: Option<i64>) -> Result<Pieces, EvalError> {
         let eval = EvalContext { settings: self.format, transaction_time, orders: None };
         let Execution { before, parameters, formats, .. } = self.execution;
         let run = Run { plan, snapshot: &before.snapshot, parameters, eval, formats, pace: Pace::Full, early: None };
-        Ok(rows_of(&run.rows(&self.local.engine, &Course::Anew, self.is_abandoned)?.frames))
+        Ok(run.rows(&self.local.engine, &Course::Anew, self.is_abandoned)?.frames)
     }
 }
 
@@ -680,6 +695,28 @@ fn rows_of(pieces: &Pieces) -> Vec<Row> {
     pieces.iter().flat_map(|piece| rows(piece)).collect()
 }
 
+/// Whether upstream's reply has the same rows in the same order, byte for byte, as ours, which are followed by how many they are.
+fn is_same_data(reply: &[u8], ours: &Pieces) -> bool {
+    let mut pieces = ours.iter().map(|piece| &piece[..]);
+    let mut rest: &[u8] = &[];
+    let mut has_next = |mut wanted: &[u8]| {
+        while !wanted.is_empty() {
+            while rest.is_empty() {
+                let Some(piece) = pieces.next() else { return false };
+                rest = piece;
+            }
+            let count = wanted.len().min(rest.len());
+            if wanted[..count] != rest[..count] {
+                return false;
+            }
+            (wanted, rest) = (&wanted[count..], &rest[count..]);
+        }
+        true
+    };
+    let mut data = Frames::new(reply).filter(|frame| matches!(frame.tag, b'D' | b'C'));
+    data.all(|frame| has_next(frame.bytes))
+}
+
 fn rows(reply: &[u8]) -> Vec<Row> {
     let data = Frames::new(reply).filter(|frame| frame.tag == b'D');
     data.map(|frame| data_row(frame.body).map(|cell| cell.map(Bytes::copy_from_slice)).collect()).collect()
@@ -688,6 +725,29 @@ fn rows(reply: &[u8]) -> Vec<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_same_bytes_are_the_same_rows_however_they_are_cut() {
+        let frame = |tag: u8, body: &[u8]| {
+            let mut out = Vec::new();
+            crate::wire::frame::write_frame(&mut out, tag, |out| out.extend_from_slice(body));
+            out
+        };
+        let (first, second, end) = (frame(b'D', b"one"), frame(b'D', b"two"), frame(b'C', b"SELECT 2\0"));
+        let reply = [frame(b'T', b"columns"), first.clone(), second.clone(), end.clone(), frame(b'Z', b"I")].concat();
+        let ours = [&first[..], &second, &end].concat();
+        for cut in 0..=ours.len() {
+            let (head, tail) = ours.split_at(cut);
+            let pieces = Pieces::from_iter([head, tail].map(Bytes::copy_from_slice));
+            assert!(is_same_data(&reply, &pieces), "cut at {cut}");
+        }
+        let of = |parts: &[&[u8]]| Pieces::from(Bytes::from(parts.concat()));
+        for other in
+            [&[&second[..], &first, &end][..], &[&first, &end], &[&first, &second, &second, &end], &[&first], &[]]
+        {
+            assert!(!is_same_data(&reply, &of(other)), "{other:?}");
+        }
+    }
 
     /// A text, a float and what is printed of it, the latter two made of sums.
     fn answers(theirs: &[[&str; 3]], ours: &[[&str; 3]]) -> Answers {
