@@ -10,6 +10,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
 use ahash::HashMap;
 use freshet_engine::catalog::RelationId;
@@ -112,6 +113,17 @@ impl Times {
         }
     }
 
+    /// The bound below which half of those that were counted lie.
+    fn median(&self) -> Option<u64> {
+        let all: u64 = self.0.iter().map(|bucket| bucket.load(Relaxed)).sum();
+        let mut below = 0;
+        let half = self.0.iter().position(|bucket| {
+            below += bucket.load(Relaxed);
+            2 * below >= all
+        });
+        half.filter(|_| all > 0).map(|bucket| 1 << bucket)
+    }
+
     /// The bound below which `share` of `calls` times lie; 0 of those that were not counted.
     fn quantile(&self, share: f64, calls: u64) -> u64 {
         let counted: Vec<u64> = self.0.iter().map(|bucket| bucket.load(Relaxed)).collect();
@@ -145,6 +157,11 @@ impl ShapeStatistics {
     pub fn note_relay(&self, elapsed_us: u64) {
         self.elapsed_us[Answered::Relay as usize].fetch_add(elapsed_us, Relaxed);
         self.times[Answered::Relay as usize].note_several(1, elapsed_us);
+    }
+
+    /// What upstream mostly takes for it, at most; None: it has not been seen to.
+    pub fn upstream_takes(&self) -> Option<Duration> {
+        self.times[Answered::Relay as usize].median().map(Duration::from_micros)
     }
 
     /// How large a reply is.
@@ -379,6 +396,16 @@ impl Statistics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn upstreams_time_is_that_of_most_relays() {
+        let times = Times::default();
+        assert_eq!(times.median(), None);
+        [300, 310, 5_000_000].iter().for_each(|us| times.note_several(1, *us));
+        assert_eq!(times.median(), Some(512));
+        times.note_several(4, 90_000);
+        assert_eq!(times.median(), Some(131_072));
+    }
 
     #[test]
     fn shapes_are_counted_apart_and_bounded() {

@@ -62,6 +62,8 @@ pub(super) struct Reader {
     pub mode: FreshnessMode,
     pub relations: Vec<RelationId>,
     pub arrived: Instant,
+    /// For so long it waits.
+    pub patience: Duration,
     pub is_second_try: bool,
     pub reply: oneshot::Sender<Result<Served, UpstreamReason>>,
 }
@@ -122,17 +124,23 @@ pub(super) struct Shared {
     pub counters: BarrierCounters,
     /// The barrier connection stands.
     pub is_up: AtomicBool,
-    /// A reader waited in vain for what is still to come: who comes now would, too, and be relayed later than at once.
-    pub is_behind: AtomicBool,
+    /// How long a reader has waited in vain for what is still to come, in microseconds: who comes now and is not more patient would, too,
+    /// and be relayed later than at once.
+    pub behind_us: AtomicU64,
     /// Of [`Replication::announcements`], those that readers wait for a barrier for.
     pub heeded: AtomicU64,
 }
 
 impl Shared {
+    /// See [`Self::behind_us`].
+    pub(super) fn behind(&self) -> Duration {
+        Duration::from_micros(self.behind_us.load(Ordering::Relaxed))
+    }
+
     /// Without a barrier nobody is served, in no mode.
     pub(super) fn stop_serving(&self) {
         self.is_up.store(false, Ordering::SeqCst);
-        self.is_behind.store(false, Ordering::Relaxed);
+        self.behind_us.store(0, Ordering::Relaxed);
         self.exposure.clear();
         self.unions.clear();
     }
@@ -316,8 +324,8 @@ struct Flight {
     is_complete: bool,
     /// It tells no moment, but which of `relations` are not as the catalog has them.
     asks_which: bool,
-    /// When a reader of it had waited in vain.
-    expired: Option<Instant>,
+    /// When a reader of it had waited in vain last, and how long the most patient one.
+    expired: Option<(Instant, Duration)>,
     row: Option<Row>,
     error: Option<ServerError>,
 }
@@ -350,7 +358,7 @@ impl Barrier {
         self.check_stream()?;
         self.deliver()?;
         self.expire();
-        self.tell_whether_behind();
+        self.tell_how_far_behind();
         if self.flight.as_ref().is_some_and(|flight| flight.sent_at.elapsed() > ANSWER_MAX) {
             return Err(lost(UpstreamError::Timeout("barrier")));
         }

@@ -172,7 +172,7 @@ impl Freshness {
             unions: Unions::default(),
             counters: BarrierCounters::new(waits),
             is_up: AtomicBool::new(false),
-            is_behind: AtomicBool::new(false),
+            behind_us: AtomicU64::new(0),
             heeded: AtomicU64::new(0),
         });
         let (readers, questions) = mpsc::unbounded_channel();
@@ -236,11 +236,29 @@ impl Freshness {
         relations: &[RelationId],
         session_requires: BarrierNumber,
     ) -> Result<Served, UpstreamReason> {
+        self.acquire_within(self.shared.options.wait_budget, mode, relations, session_requires).await
+    }
+
+    /// Likewise, for who waits no longer than so long; see [`Self::patience`].
+    pub async fn acquire_within(
+        &self,
+        patience: Duration,
+        mode: FreshnessMode,
+        relations: &[RelationId],
+        session_requires: BarrierNumber,
+    ) -> Result<Served, UpstreamReason> {
         let Some((catalog, expanded)) = self.expand(relations) else {
-            return self.acquire_tables(mode, relations, session_requires).await;
+            return self.acquire_tables(patience, mode, relations, session_requires).await;
         };
-        let served = self.acquire_tables(mode, &expanded, session_requires).await?;
+        let served = self.acquire_tables(patience, mode, &expanded, session_requires).await?;
         self.complete(served, relations, &catalog)
+    }
+
+    /// How long it is worth waiting for a moment where upstream takes so long for the statement: twice that, within the budget, and
+    /// an eighth of that at least.
+    pub fn patience(&self, upstream_takes: Option<Duration>) -> Duration {
+        let budget = self.shared.options.wait_budget;
+        upstream_takes.map_or(budget, |takes| (2 * takes).clamp(budget / 8, budget))
     }
 
     /// What the relations depend on, where some are made of others; from here on barriers watch those.
@@ -268,6 +286,7 @@ impl Freshness {
 
     async fn acquire_tables(
         &self,
+        patience: Duration,
         mode: FreshnessMode,
         relations: &[RelationId],
         session_requires: BarrierNumber,
@@ -285,17 +304,23 @@ impl Freshness {
             let why = self.shared.replication.not_mirrored_because(relations);
             return Err(UpstreamReason::TableNotMirrored(why.into()));
         }
-        if self.shared.is_behind.load(Ordering::Relaxed) {
+        if patience <= self.shared.behind() {
             self.shared.counters.over_budget.fetch_add(1, Ordering::Relaxed);
             return Err(UpstreamReason::WaitBudget);
         }
         let (reply, answer) = oneshot::channel();
-        let reader =
-            Reader { mode, relations: relations.to_vec(), arrived: Instant::now(), is_second_try: false, reply };
+        let reader = Reader {
+            mode,
+            relations: relations.to_vec(),
+            arrived: Instant::now(),
+            patience,
+            is_second_try: false,
+            reply,
+        };
         let gone = |_| UpstreamReason::MirrorBehind("the barrier is gone".into());
         self.readers.send(reader).map_err(|_| gone(()))?;
         // The barrier keeps to the budget itself, but its thread may be busy with a large transaction.
-        match within(self.shared.options.wait_budget + OVERDUE, answer).await {
+        match within(patience + OVERDUE, answer).await {
             Some(answer) => answer.map_err(|_| gone(()))?,
             None => Err(UpstreamReason::WaitBudget),
         }

@@ -91,6 +91,12 @@ pub struct Local {
 }
 
 impl Local {
+    /// How long a session waits for the moment at which a kept reply may be the answer.
+    fn patience_for(&self, kept: &CachedReply) -> Duration {
+        let statistics = kept.attachment.downcast_ref::<ShapeStatistics>();
+        self.freshness.patience(statistics.and_then(ShapeStatistics::upstream_takes))
+    }
+
     /// Kept replies and the bytes that they and the way to them take.
     pub fn result_size(&self) -> (u64, u64) {
         let (entries, bytes) = self.engine.results.size();
@@ -181,6 +187,7 @@ struct Needed<'a> {
     mode: FreshnessMode,
     relations: &'a [RelationId],
     keys: &'a Keys,
+    patience: Duration,
 }
 
 /// A plan, and the literals in place of its parameters where it is shared with texts that have others.
@@ -326,7 +333,8 @@ impl LocalAnswerer {
 
     /// The search path that the session's settings hold is right if the catalog that it was resolved by is in force.
     async fn answer_schema(&mut self, request: &Request<'_>) -> Result<Reply, UpstreamReason> {
-        let served = self.acquire(request, request.mode, &[], request.unit.arrival).await?;
+        let patience = self.local.freshness.patience(None);
+        let served = self.acquire(request, patience, request.mode, &[], request.unit.arrival).await?;
         if served.snapshot.catalog.version != request.catalog_version {
             return Err(UpstreamReason::CatalogChanged);
         }
@@ -378,7 +386,8 @@ impl LocalAnswerer {
         if let Some(reply) = heeded {
             return Ok(reply);
         }
-        let needed = Needed { prepared: &prepared, mode, relations: &relations, keys: &keys };
+        let patience = self.local.freshness.patience(statistics.upstream_takes());
+        let needed = Needed { prepared: &prepared, mode, relations: &relations, keys: &keys, patience };
         let served = self.moment(request, &needed, moment).await;
         let served = served.map_err(|reason| self.refuse_prepared(request, &prepared, &statistics, reason))?;
         if let Some(reason) = self.tracked(&dependencies, &served) {
@@ -461,7 +470,7 @@ impl LocalAnswerer {
         needed: &Needed<'_>,
         at_hand: Option<Served>,
     ) -> Result<Served, UpstreamReason> {
-        let Needed { prepared, mode, relations, keys } = *needed;
+        let Needed { prepared, mode, relations, keys, patience } = *needed;
         let needs_clock = request.needs_clock(&prepared.plan);
         // It may have been found for the keys of a kept reply, which by another catalog are others.
         let is_new_enough = |served: &Served| {
@@ -478,8 +487,8 @@ impl LocalAnswerer {
         let served = match at_hand.filter(has_all) {
             Some(served) => served,
             // The time of a statement is its own.
-            None if needs_clock => self.acquire(request, mode, relations, None).await?,
-            None => self.acquire_for_keys(request, mode, relations, keys).await?,
+            None if needs_clock => self.acquire(request, patience, mode, relations, None).await?,
+            None => self.acquire_for_keys(request, patience, mode, relations, keys).await?,
         };
         let is_of_plan = served.snapshot.catalog.version == prepared.catalog_version;
         if !is_of_plan {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use freshet_engine::reason::UpstreamReason;
 use tokio::time::Instant;
 
-use crate::freshness::barrier::{ANSWER_MAX, Barrier, HEARTBEAT, READERS_RECENT, Reader};
+use crate::freshness::barrier::{ANSWER_MAX, Barrier, Flight, HEARTBEAT, READERS_RECENT, Reader};
 use crate::freshness::exposure::Heed;
 use crate::replication::applied::Attention;
 
@@ -62,25 +62,26 @@ impl Barrier {
     /// Relays readers that have waited too long, and nudges where the log does not arrive.
     pub(super) fn expire(&mut self) {
         let now = Instant::now();
-        let budget = self.shared.options.wait_budget;
         let counters = &self.shared.counters;
         let expire = |readers: &mut Vec<Reader>| {
-            let count = readers.len();
-            for reader in readers.extract_if(.., |reader| now >= reader.arrived + budget) {
+            let mut longest = None;
+            for reader in readers.extract_if(.., |reader| now >= reader.arrived + reader.patience) {
                 counters.over_budget.fetch_add(1, Ordering::Relaxed);
+                longest = longest.max(Some(reader.patience));
                 reader.answer(Err(UpstreamReason::WaitBudget));
             }
-            readers.len() < count
+            longest
         };
         expire(&mut self.collecting);
         if let Some(flight) = &mut self.flight {
-            flight.expired = expire(&mut flight.readers).then_some(now).or(flight.expired);
+            let longest = expire(&mut flight.readers);
+            flight.note_expired(now, longest);
         }
         let is_read = self.is_read(now);
         let nudge_after = self.nudge_after();
         for landed in &mut self.landed {
-            let flight = &mut landed.flight;
-            flight.expired = expire(&mut flight.readers).then_some(now).or(flight.expired);
+            let longest = expire(&mut landed.flight.readers);
+            landed.flight.note_expired(now, longest);
             let is_wanted = is_read || !landed.flight.readers.is_empty();
             if is_wanted && !landed.was_nudged && now >= landed.landed_at + nudge_after {
                 landed.was_nudged = true;
@@ -89,13 +90,14 @@ impl Barrier {
         }
     }
 
-    /// Whether somebody has waited in vain for what has not come yet: upstream does not answer, or a part of its log is decoded that
+    /// How long somebody has waited in vain for what has not come yet: upstream does not answer, or a part of its log is decoded that
     /// takes long. Now and then another one tries, who would ask for a nudge, too.
-    pub(super) fn tell_whether_behind(&self) {
+    pub(super) fn tell_how_far_behind(&self) {
         let flights = self.flight.iter().chain(self.landed.iter().map(|landed| &landed.flight));
-        let is_behind = flights.into_iter().any(|flight| flight.expired.is_some_and(|at| at.elapsed() < TRIED_AGAIN));
-        if is_behind != self.shared.is_behind.load(Ordering::Relaxed) {
-            self.shared.is_behind.store(is_behind, Ordering::Relaxed);
+        let lately = flights.filter_map(|flight| flight.expired.filter(|(at, _)| at.elapsed() < TRIED_AGAIN));
+        let behind = lately.map(|(_, waited)| waited).max().unwrap_or_default();
+        if behind != self.shared.behind() {
+            self.shared.behind_us.store(behind.as_micros() as u64, Ordering::Relaxed);
         }
     }
 
@@ -106,7 +108,6 @@ impl Barrier {
 
     /// When something is due even if nothing happens.
     pub(super) fn wake_at(&self) -> Instant {
-        let budget = self.shared.options.wait_budget;
         let mut at = match &self.flight {
             // An answer must come; the heartbeat waits for it.
             Some(flight) => flight.sent_at + ANSWER_MAX,
@@ -115,7 +116,7 @@ impl Barrier {
         let flying = self.flight.iter().flat_map(|flight| &flight.readers);
         let landed = self.landed.iter().flat_map(|landed| &landed.flight.readers);
         for reader in self.collecting.iter().chain(flying).chain(landed) {
-            at = at.min(reader.arrived + budget);
+            at = at.min(reader.arrived + reader.patience);
         }
         let nudge_after = self.nudge_after();
         for landed in self.landed.iter().filter(|landed| !landed.was_nudged && !landed.flight.readers.is_empty()) {
@@ -134,6 +135,15 @@ impl Barrier {
             }
         }
         at
+    }
+}
+
+impl Flight {
+    fn note_expired(&mut self, now: Instant, longest: Option<Duration>) {
+        if let Some(longest) = longest {
+            let before = self.expired.map_or(Duration::ZERO, |(_, waited)| waited);
+            self.expired = Some((now, longest.max(before)));
+        }
     }
 }
 

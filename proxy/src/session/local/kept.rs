@@ -94,7 +94,8 @@ impl LocalAnswerer {
         if !is_of_use(&kept, request.unit, request.settings) {
             return Ok(None);
         }
-        let served = self.acquire_for_keys(request, request.mode, &kept.relations, &kept.keys).await?;
+        let patience = self.local.patience_for(&kept);
+        let served = self.acquire_for_keys(request, patience, request.mode, &kept.relations, &kept.keys).await?;
         self.required = self.required.max(served.barrier);
         if served.snapshot.catalog.version != request.catalog_version
             || !self.is_valid(&kept, &served, request.settings)
