@@ -202,3 +202,50 @@ fn a_rewritten_table_is_not_shown_in_part() {
         }
     }
 }
+
+/// The moment that a kept reply had waited for was taken for a statement that names something else by now: that this was as the catalog
+/// has it, nobody had asked.
+#[test]
+fn a_view_that_was_dropped_is_not_read_at_the_moment_of_another_relation() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE SCHEMA early; CREATE TABLE a (id int PRIMARY KEY, v int); CREATE TABLE b (id int PRIMARY KEY, v int);
+         INSERT INTO a SELECT n, n FROM generate_series(1, 20) n; INSERT INTO b SELECT n, n * 10 FROM generate_series(1, 20) n",
+    );
+    let database = world.database.clone();
+    world.past(&format!("ALTER DATABASE {database} SET search_path = early, public"));
+    let mut client = world.client();
+    let compared = || world.freshet.status(&database, "audits");
+    for round in 0..6 {
+        let sql = format!("SELECT id, v, {round} AS round FROM a ORDER BY id");
+        let limit = Instant::now() + Duration::from_secs(30);
+        while {
+            client.simple(&sql).expect("answers");
+            client.last().expect("answers").0 != "hit"
+        } {
+            assert!(Instant::now() < limit, "{:?}", client.last());
+        }
+        // The kept reply is that of the table which is called b from here on.
+        world.past(
+            "BEGIN; ALTER TABLE a RENAME TO c; ALTER TABLE b RENAME TO a; ALTER TABLE c RENAME TO b;
+             CREATE VIEW early.a AS SELECT 1 AS id, 1022 AS v; COMMIT",
+        );
+        let before = compared();
+        while {
+            client.simple(&sql).expect("answers");
+            client.last().expect("answers").1 != "first_run"
+        } {
+            assert!(Instant::now() < limit, "{:?}", client.last());
+        }
+        until("the view's rows were compared", || compared() != before);
+        world.past("DROP VIEW early.a");
+        let expected = world.cluster.psql(&database, &format!("SET search_path = public; {sql}"));
+        for _ in 0..3 {
+            let reply = client.simple(&sql).expect("answers");
+            let rows = reply.rows();
+            let first = |row: &[Option<Vec<u8>>]| String::from_utf8(row[1].clone().expect("a number")).expect("text");
+            assert_eq!(rows.len(), 20, "round {round}: {:?}", client.last());
+            assert!(expected.contains(&format!("1|{}|{round}", first(&rows[0]))), "round {round}: {:?}", client.last());
+        }
+    }
+}

@@ -181,6 +181,12 @@ struct AtHand {
     planned: Planned,
 }
 
+/// A moment that was waited for because of a kept reply, which is not the answer at it.
+struct AtMoment {
+    served: Served,
+    kept: Arc<CachedReply>,
+}
+
 /// What a moment has to be good for.
 struct Needed<'a> {
     prepared: &'a Prepared,
@@ -343,7 +349,7 @@ impl LocalAnswerer {
             .ok_or_else(|| UpstreamReason::UnknownFunction("current_schema() of this search path".into()))
     }
 
-    async fn compute(&mut self, request: &Request<'_>, moment: Option<Served>) -> Result<Reply, Relay> {
+    async fn compute(&mut self, request: &Request<'_>, moment: Option<AtMoment>) -> Result<Reply, Relay> {
         let at_hand = self.at_hand.take().filter(|known| request.ends_at(known.end));
         let (prepared, shared) = match at_hand.map_or_else(|| self.plan(request), |known| Ok(known.planned)) {
             Ok(plan) => plan,
@@ -468,24 +474,27 @@ impl LocalAnswerer {
         &mut self,
         request: &Request<'_>,
         needed: &Needed<'_>,
-        at_hand: Option<Served>,
+        at_hand: Option<AtMoment>,
     ) -> Result<Served, UpstreamReason> {
         let Needed { prepared, mode, relations, keys, patience } = *needed;
         let needs_clock = request.needs_clock(&prepared.plan);
-        // It may have been found for the keys of a kept reply, which by another catalog are others.
+        // It may have been found for the keys of a kept reply, which by another catalog are others, and so may be what the text names: of
+        // what is not among that reply's relations, nobody has asked whether it is as the catalog has it (a view without tables is in
+        // no snapshot).
         let is_new_enough = |served: &Served| {
             mode != FreshnessMode::Session
                 || request.choice.is_some()
                 || self.local.freshness.covers(served, relations, keys)
         };
-        let has_all = |served: &Served| {
+        let has_all = |AtMoment { served, kept }: &AtMoment| {
             let mut tables = prepared.plan.tables.iter();
             !needs_clock
+                && relations.iter().all(|relation| kept.relations.contains(relation))
                 && tables.all(|table| served.snapshot.tables.contains_key(&table.table))
                 && is_new_enough(served)
         };
         let served = match at_hand.filter(has_all) {
-            Some(served) => served,
+            Some(AtMoment { served, .. }) => served,
             // The time of a statement is its own.
             None if needs_clock => self.acquire(request, patience, mode, relations, None).await?,
             None => self.acquire_for_keys(request, patience, mode, relations, keys).await?,

@@ -11,7 +11,7 @@ use freshet_engine::statement::normal;
 use crate::freshness::Served;
 use crate::freshness::pins::Choice;
 use crate::session::answer::{Account, Form, Reply, Unit};
-use crate::session::local::{Local, LocalAnswerer, Request, is_described_by, is_execution, is_parsed_under};
+use crate::session::local::{AtMoment, Local, LocalAnswerer, Request, is_described_by, is_execution, is_parsed_under};
 use crate::session::reply::describe_statement;
 use crate::session::settings::SessionSettings;
 use crate::session::state::{RouteSetting, SessionState};
@@ -85,7 +85,7 @@ impl LocalAnswerer {
     pub(super) async fn try_kept(
         &mut self,
         request: &Request<'_>,
-        moment: &mut Option<Served>,
+        moment: &mut Option<AtMoment>,
     ) -> Result<Option<Reply>, UpstreamReason> {
         if self.at_hand.as_ref().is_some_and(|known| request.ends_at(known.end)) {
             return Ok(None);
@@ -100,7 +100,7 @@ impl LocalAnswerer {
         if served.snapshot.catalog.version != request.catalog_version
             || !self.is_valid(&kept, &served, request.settings)
         {
-            *moment = Some(served);
+            *moment = Some(AtMoment { served, kept });
             return Ok(None);
         }
         self.reply_kept(request, &kept, &served).map(Some)
