@@ -1,6 +1,7 @@
 //! The operator's questions, asked of upstream without changing it: `freshet check`, `freshet explain`; and
 //! `freshet uninstall`, which removes what freshets left behind.
 
+use std::collections::HashSet;
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
@@ -58,7 +59,7 @@ pub async fn check(settings: &Settings) -> Result<Report, UpstreamError> {
         findings.extend(obstacle_to_replication(&address).await);
         findings.extend(held_up(&client).await?);
     }
-    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
+    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default(), &HashSet::new()).await?;
     let mut report = Report { text: String::new(), is_fine: true };
     let text = &mut report.text;
     let _ = writeln!(text, "upstream   {address}");
@@ -265,7 +266,7 @@ async fn database(address: &UpstreamAddress, settings: &Settings) -> Result<Repo
     let own = format!("{}_", mirror.publication);
     let needs = Needs { standby: None, own: Some(&own) };
     let findings = preflight::assess(&preflight::gather(&client, needs).await?, needs);
-    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
+    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default(), &HashSet::new()).await?;
     let mut text = String::new();
     let chosen = Chosen::of(&mirror.tables, &loaded.catalog);
     let is_fine = tell_findings(&findings, &mut text) & tables(&loaded, mirror, &chosen, &mut text);
@@ -423,7 +424,7 @@ pub async fn explain(settings: &Settings, sql: &str) -> Result<Report, UpstreamE
         .filter(|finding| finding.severity == Severity::Blocks)
         .map(|finding| format!("reason: nothing is mirrored: {finding}\n"))
         .collect();
-    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default()).await?;
+    let loaded = catalog::load(&mut client, 1, Arc::default(), &LoadedCatalog::default(), &HashSet::new()).await?;
     // As a session of this role sees it; the pool's own search path is another.
     let mut session = Connection::open(&address, &[]).await?;
     let found = session.simple_query("SELECT unnest(current_schemas(true))").await?;

@@ -5,6 +5,7 @@
 //! A line that begins with `let` names values, separated by `;;`; a statement with `{name}` stands for as many statements as
 //! there are combinations. Statements that PostgreSQL refuses count, too: freshet must relay them.
 
+use std::collections::HashSet;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -118,7 +119,7 @@ fn catalog_of(cluster: &Cluster, database: &str) -> Arc<Catalog> {
         let (mut client, connection) =
             tokio_postgres::connect(&cluster.url(database), tokio_postgres::NoTls).await.expect("connects");
         tokio::spawn(connection);
-        let loaded = load(&mut client, 1, Arc::new(Orders::new(0)), &LoadedCatalog::default()).await;
+        let loaded = load(&mut client, 1, Arc::new(Orders::new(0)), &LoadedCatalog::default(), &HashSet::new()).await;
         loaded.expect("the catalog").catalog
     })
 }

@@ -171,6 +171,45 @@ fn what_cannot_be_computed_of_the_row_goes_upstream_and_says_why() {
     relayed(&mut both, "SELECT id, xmin FROM strange ORDER BY id", "");
 }
 
+/// ALTER COLUMN ... TYPE converts what is stored; it is not computed anew. Nor need it have been when freshet saw the table first.
+#[test]
+fn what_is_stored_otherwise_is_not_computed() {
+    let world = World::start(
+        FreshnessMode::Exact,
+        "CREATE TABLE early (id int PRIMARY KEY, c numeric(8, 2), m numeric(6, 1) GENERATED ALWAYS AS (c * 2) STORED);
+         INSERT INTO early (id, c) SELECT n, n * 1.37 FROM generate_series(1, 50) n;
+         CREATE TABLE late (LIKE early INCLUDING ALL); INSERT INTO late (id, c) SELECT id, c FROM early;
+         ALTER TABLE early ALTER COLUMN m TYPE numeric(10, 3);
+         CREATE TABLE twice (LIKE late INCLUDING ALL); INSERT INTO twice (id, c) SELECT id, c FROM late",
+    );
+    let mut both = Both::open(&world.freshet, world.cluster, "postgres", &world.database, &[]);
+    let read = |table: &str| format!("SELECT id, c, m FROM {table} ORDER BY id");
+    assert_eq!(both.through.simple("SET freshet.route = local").expect("answers").error(), None);
+    relayed(&mut both, &read("early"), "column m");
+    computed(&mut both, "nothing", "SELECT id, c FROM early ORDER BY id");
+    for table in ["late", "twice"] {
+        computed(&mut both, "nothing", &read(table));
+    }
+    world.past("ALTER TABLE late ALTER COLUMN m TYPE numeric(10, 3)");
+    world.past(
+        "ALTER TABLE twice ALTER COLUMN m TYPE numeric(8, 0); ALTER TABLE twice ALTER COLUMN m TYPE numeric(6, 1)",
+    );
+    for table in ["late", "twice"] {
+        relayed(&mut both, &read(table), "column m");
+        computed(&mut both, "nothing", &format!("SELECT id, c FROM {table} ORDER BY id"));
+    }
+    let (route, reason) = both.routed("nothing", "SELECT count(*) FROM late WHERE m = 2.7");
+    assert_eq!(route, "relay", "{reason}");
+    // Computed anew, it is what it says.
+    world.past("UPDATE late SET c = c + 1; TRUNCATE twice; INSERT INTO twice (id, c) SELECT id, c FROM late");
+    world.past("ALTER TABLE late ADD COLUMN n int; ALTER TABLE twice ADD COLUMN n int");
+    for table in ["late", "twice"] {
+        // The catalog is read once more when the copy has told.
+        until("computed again", || both.routed("an UPDATE of all", &read(table)).0 == "local");
+    }
+    assert_eq!(world.freshet.status(&world.database, "wrong_answers"), "0");
+}
+
 /// The privilege of a generated column is its own: who may read it need not be allowed to read what it is computed of.
 #[test]
 fn privileges_are_those_of_the_column_itself() {

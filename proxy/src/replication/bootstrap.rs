@@ -210,6 +210,9 @@ pub enum HandOverError {
     /// What is to be set on it cannot be without waiting for others, or making them wait.
     #[error("it is to be published, or its replica identity to be set, when no other session's lock is in the way")]
     Locked,
+    /// It is copied once the catalog that is in use does not have them computed any more.
+    #[error("stored columns are not what their expressions give")]
+    StoredOtherwise,
     /// It does not fit beside another that is copied.
     #[error("there is no room for it beside another copy")]
     Crowded,
@@ -240,6 +243,8 @@ pub struct HandedOver {
     /// The memory of the copy, until the mirror counts it.
     pub held: Vec<Held>,
     pub slot: Option<Slot>,
+    /// Its stored columns are not what their expressions give.
+    pub is_stored_otherwise: bool,
 }
 
 /// What a hand-over works with.
@@ -249,6 +254,8 @@ pub struct HandOver {
     pub address: UpstreamAddress,
     pub publication: Publication,
     pub facts: TableFacts,
+    /// [`LoadedCatalog::stored_columns`](crate::replication::catalog::LoadedCatalog::stored_columns) of it.
+    pub stored_columns: Option<String>,
     /// `server_version_num`.
     pub server_version: u32,
     pub workers: usize,
@@ -269,7 +276,7 @@ impl HandOver {
         };
         let (leader, anchor) = self.begin().await?;
         let copied = tokio::select! {
-            copied = self.copy(leader, &anchor) => copied,
+            copied = self.copy_and_compare(leader, &anchor) => copied,
             why = self.disturbed() => return Err(why),
         };
         let copied = copied.map_err(|error| match error {
@@ -277,9 +284,10 @@ impl HandOver {
             HandOverError::Copy(CopyError::OverMemory) if self.slots.reading() > 1 => HandOverError::Crowded,
             error => error,
         })?;
+        let (copied, is_stored_otherwise) = copied;
         let (ranges, held): (Vec<TableBuilder>, Vec<Held>) = copied.into_iter().unzip();
         let table = TableVersion::of_ranges(Arc::clone(&self.facts.schema), ranges);
-        Ok(HandedOver { held, slot: Some(slot), ..anchor.handed_over(Ok(table)) })
+        Ok(HandedOver { held, slot: Some(slot), is_stored_otherwise, ..anchor.handed_over(Ok(table)) })
     }
 
     /// Likewise without its rows, for the reason given.
@@ -421,8 +429,29 @@ impl HandOver {
         Ok(anchor)
     }
 
+    /// The ranges, and whether stored columns are others than their expressions give.
+    async fn copy_and_compare(&self, mut leader: Connection, anchor: &Anchor) -> Result<(Copied, bool), HandOverError> {
+        let copied = self.copy(&mut leader, anchor).await?;
+        let mut is_stored_otherwise = false;
+        if let Some(differs) = &self.stored_columns {
+            let name = qualified_name(&self.facts.schema);
+            // Digits enough to tell floats apart.
+            leader.simple_query("SET LOCAL extra_float_digits = 3").await?;
+            let compared =
+                leader.simple_query(&format!("SELECT EXISTS (SELECT FROM ONLY {name} WHERE {differs})")).await;
+            is_stored_otherwise = match compared {
+                Ok(rows) => rows.first().and_then(|row| row.first()).and_then(Option::as_deref) != Some(b"f"),
+                // It would raise now.
+                Err(UpstreamError::Server(_)) => true,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        leader.terminate().await;
+        Ok((copied, is_stored_otherwise))
+    }
+
     /// Copies all ranges at once; the leader's transaction stays open until the others are done, as it owns the snapshot.
-    async fn copy(&self, mut leader: Connection, anchor: &Anchor) -> Result<Vec<(TableBuilder, Held)>, HandOverError> {
+    async fn copy(&self, leader: &mut Connection, anchor: &Anchor) -> Result<Copied, HandOverError> {
         let ranges = page_ranges(anchor.pages, self.workers);
         let mut others = JoinSet::new();
         for (index, range) in ranges.iter().copied().enumerate().skip(1) {
@@ -442,12 +471,11 @@ impl HandOver {
             });
         }
         let schema = Arc::clone(&self.facts.schema);
-        let first = copy_range(&mut leader, schema, ranges[0], &self.budget, &self.rows_copied).await?;
+        let first = copy_range(leader, schema, ranges[0], &self.budget, &self.rows_copied).await?;
         let mut copied = vec![(0, first)];
         while let Some(joined) = others.join_next().await {
             copied.push(joined.map_err(|_| UpstreamError::Protocol("a copy was abandoned"))??);
         }
-        leader.terminate().await;
         copied.sort_by_key(|(index, _)| *index);
         Ok(copied.into_iter().map(|(_, range)| range).collect())
     }
@@ -485,6 +513,9 @@ impl HandOver {
     }
 }
 
+/// Ranges of a table, in order, with the memory that they take.
+type Copied = Vec<(TableBuilder, Held)>;
+
 /// The moment of a first copy.
 struct Anchor {
     snapshot: VisibilitySnapshot,
@@ -497,7 +528,8 @@ struct Anchor {
 impl Anchor {
     fn handed_over(self, table: Result<TableVersion, TrackedBecause>) -> HandedOver {
         let Self { snapshot: copied_at, insert_lsn, membership, .. } = self;
-        HandedOver { table, copied_at, insert_lsn, membership, held: Vec::new(), slot: None }
+        let (held, slot, is_stored_otherwise) = (Vec::new(), None, false);
+        HandedOver { table, copied_at, insert_lsn, membership, held, slot, is_stored_otherwise }
     }
 }
 

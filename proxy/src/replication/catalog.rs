@@ -195,6 +195,8 @@ pub struct LoadedCatalog {
     pub quiet_roots: HashSet<RelationId>,
     /// What texts of writes may mean by their names.
     pub lookalikes: Lookalikes,
+    /// Of tables with stored columns that are computed here, SQL for whether a row's are others than its expressions give.
+    pub stored_columns: HashMap<RelationId, String>,
     /// Somebody held tables that views, functions or generated columns name; these are taken for unknown until the catalog is read
     /// again.
     pub lacks_texts: bool,
@@ -271,12 +273,13 @@ impl LoadedCatalog {
 
 /// Reads the catalog of the connection's database. `version`: the number of this reading, the catalog's if it is not as it was;
 /// `orders`: what is known of the order of text in this life of upstream; `before`: what was read last, of which unchanged texts
-/// of views are kept.
+/// of views are kept; `otherwise`: tables with stored columns that are not what their expressions give.
 pub async fn load(
     client: &mut Client,
     version: u64,
     orders: Arc<Orders>,
     before: &LoadedCatalog,
+    otherwise: &HashSet<RelationId>,
 ) -> Result<LoadedCatalog, UpstreamError> {
     let transaction = client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).read_only(true);
     let transaction = transaction.start().await?;
@@ -320,6 +323,8 @@ pub async fn load(
     partitioned::place(&mut catalog, roots, &children);
     inherited::place(&mut catalog, &children);
     computed::place(&mut catalog, &expressions);
+    let stored_columns = computed::comparisons(&catalog, &expressions);
+    computed::withhold(&mut catalog, otherwise);
     others.extend(catalog.heirs.iter().filter(|(_, heirs)| heirs.is_err()).map(|(parent, _)| parent));
     others.retain(|relation| !catalog.partitioned.contains_key(relation));
     // They may get a key.
@@ -349,6 +354,7 @@ pub async fn load(
         definitions,
         quiet_roots,
         lookalikes,
+        stored_columns,
         lacks_texts: !bodies.locked.is_empty() || !locked_views.is_empty() || is_expression_locked,
     };
     if loaded.differs_in_contents_only(before) {

@@ -171,6 +171,8 @@ struct Shared {
     wanted: Notify,
     /// Names that statements used and the catalog does not have, and that there are some.
     newcomers: Mutex<HashSet<String>>,
+    /// What was found of stored columns when their tables were copied.
+    stored: Mutex<HashMap<RelationId, Stored>>,
     named: Notify,
     restart: Notify,
     /// When the stream was last made to look where upstream's address leads.
@@ -268,6 +270,7 @@ impl Replication {
                 reload: Notify::new(),
                 wanted: Notify::new(),
                 newcomers: Mutex::default(),
+                stored: Mutex::default(),
                 named: Notify::new(),
                 restart: Notify::new(),
                 looked: Mutex::default(),
@@ -581,7 +584,10 @@ impl Replication {
         let shared = &self.shared;
         shared.counters.catalog_loads.fetch_add(1, Ordering::Relaxed);
         let version = CATALOGS.fetch_add(1, Ordering::Relaxed) + 1;
-        let loaded = catalog::load(&mut *shared.pool.connection().await?, version, orders, &self.loaded()).await?;
+        let otherwise =
+            shared.stored.lock().iter().filter(|(_, stored)| stored.is_otherwise).map(|(id, _)| *id).collect();
+        let client = &mut *shared.pool.connection().await?;
+        let loaded = catalog::load(client, version, orders, &self.loaded(), &otherwise).await?;
         self.adopt(loaded);
         self.look_at_trigger().await?;
         if let StreamState::Running(running) = &**shared.stream.load() {
@@ -647,6 +653,14 @@ impl Replication {
     fn adopt(&self, loaded: LoadedCatalog) {
         let shared = &self.shared;
         let mut tables = shared.tables.lock();
+        let stored = shared.stored.lock();
+        let before = self.loaded();
+        let is_compared_otherwise =
+            |relation: &RelationId| loaded.stored_columns.get(relation) != before.stored_columns.get(relation);
+        let is_compared = |relation: &RelationId| {
+            let wanted = loaded.stored_columns.get(relation);
+            wanted.is_none_or(|wanted| stored.get(relation).is_some_and(|stored| stored.compared == *wanted))
+        };
         let mut forgotten = Vec::new();
         tables.retain(|relation, entry| {
             let Some(now) = loaded.tables.get(relation) else {
@@ -662,6 +676,16 @@ impl Replication {
                     entry.attempt += 1;
                     entry.outgrew = 0;
                     entry.state = Wanted::Due(Instant::now(), "its size may be another".into());
+                }
+                (Wanted::Mirrored { .. }, None) if entry.has_rows && !is_compared(relation) => {
+                    forgotten.push(*relation);
+                    entry.attempt += 1;
+                    entry.state = Wanted::Due(Instant::now(), "its stored columns are to be compared".into());
+                }
+                (Wanted::Copying { .. }, None) if is_compared_otherwise(relation) => {
+                    forgotten.push(*relation);
+                    entry.attempt += 1;
+                    entry.state = Wanted::Due(Instant::now(), "its stored columns are to be compared".into());
                 }
                 (Wanted::Copying { facts, .. } | Wanted::Mirrored { facts, .. }, None) if facts.has_same_rows(now) => {
                     facts.take_layout(now);
@@ -688,6 +712,7 @@ impl Replication {
             }
             true
         });
+        drop(stored);
         drop(tables);
         // Before the new catalog is in force: no barrier may find it equal and the old rows still there.
         self.free(shared.mirror.forget(&forgotten));
@@ -841,6 +866,13 @@ impl Entry {
         self.attempt += 1;
         self.state = Wanted::Unfit { layout, why };
     }
+}
+
+/// How a table's stored columns compare with their expressions, all rows that were copied.
+struct Stored {
+    /// [`LoadedCatalog::stored_columns`] of it, as it was then.
+    compared: String,
+    is_otherwise: bool,
 }
 
 /// How a life of the stream ended.

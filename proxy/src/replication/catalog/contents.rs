@@ -95,6 +95,7 @@ impl LoadedCatalog {
             definitions: _,
             quiet_roots,
             lookalikes,
+            stored_columns: _,
             lacks_texts: _,
         } = self;
         let is_same_table = |(relation, facts): (&RelationId, &TableFacts)| {

@@ -20,7 +20,9 @@ use crate::replication::catalog::TableFacts;
 use crate::replication::copy::{CopyError, qualified_name};
 use crate::replication::status::StreamState;
 use crate::replication::supervise::admission::{self, Footprint};
-use crate::replication::supervise::{COPIES_MAX, Entry, RETRY_MAX, Replication, TICK, Unfit, WAITING_MAX, Wanted};
+use crate::replication::supervise::{
+    COPIES_MAX, Entry, RETRY_MAX, Replication, Stored, TICK, Unfit, WAITING_MAX, Wanted,
+};
 use crate::upstream::UpstreamError;
 
 /// A table that could not be held is tried again after these times, if it has changed.
@@ -281,7 +283,10 @@ impl Replication {
             Err(NotFollowed::HandOver(error)) => {
                 match error {
                     // Definitions come and go.
-                    HandOverError::CatalogMoved | HandOverError::InTheWay | HandOverError::Locked => {
+                    HandOverError::CatalogMoved
+                    | HandOverError::InTheWay
+                    | HandOverError::Locked
+                    | HandOverError::StoredOtherwise => {
                         tracing::debug!(table = %name, why = %error, "its copy is put off");
                     }
                     HandOverError::LockersStayed | HandOverError::Crowded | HandOverError::Copy(_) => {
@@ -289,7 +294,7 @@ impl Replication {
                     }
                 }
                 match error {
-                    HandOverError::CatalogMoved => {
+                    HandOverError::CatalogMoved | HandOverError::StoredOtherwise => {
                         shared.reload.notify_one();
                         entry.fail(error.to_string());
                     }
@@ -326,7 +331,7 @@ impl Replication {
 
     /// Puts what was copied into the mirror, with all that the stream has brought meanwhile: on a thread that may be busy for long.
     async fn finish_copy(&self, copy: Option<CopyId>, copied: HandedOver) -> Result<Followed, UpstreamReason> {
-        let HandedOver { table, copied_at, insert_lsn, membership, held, slot } = copied;
+        let HandedOver { table, copied_at, insert_lsn, membership, held, slot, .. } = copied;
         let given_up = || UpstreamReason::TableNotMirrored("its copy was given up".into());
         let copy = copy.ok_or_else(given_up)?;
         let rows = table.as_ref().map(|table| table.rows).map_err(TrackedBecause::clone);
@@ -338,6 +343,28 @@ impl Replication {
         finished.await.map_err(|_| given_up())??;
         drop((held, slot));
         Ok(Followed { rows, membership })
+    }
+
+    /// Notes how the copied table's stored columns compared. An error: the catalog in use has them computed, and they are not that.
+    fn note_stored(
+        &self,
+        relation: RelationId,
+        compared: Option<String>,
+        copied: HandedOver,
+    ) -> Result<HandedOver, HandOverError> {
+        let mut stored = self.shared.stored.lock();
+        let Some(compared) = compared else {
+            stored.remove(&relation);
+            return Ok(copied);
+        };
+        let is_otherwise = copied.is_stored_otherwise;
+        let before = stored.insert(relation, Stored { compared, is_otherwise });
+        match (before.is_some_and(|before| before.is_otherwise), is_otherwise) {
+            (false, true) => return Err(HandOverError::StoredOtherwise),
+            (true, false) => self.shared.reload.notify_one(),
+            (false, false) | (true, true) => {}
+        }
+        Ok(copied)
     }
 
     /// All others queue behind the ACCESS EXCLUSIVE lock that this asks for: it waits for a moment only.
@@ -376,6 +403,7 @@ impl Replication {
             address: shared.options.address.clone(),
             publication: running.publication.clone(),
             facts: facts.clone(),
+            stored_columns: self.loaded().stored_columns.get(&facts.schema.id).cloned(),
             server_version: self.loaded().catalog.server_version,
             workers: shared.options.copy_workers.max(1),
             budget: Arc::clone(&shared.budget),
@@ -387,7 +415,9 @@ impl Replication {
         if facts.estimated_bytes() > room {
             return hand_over.track(TrackedBecause::LacksRoom).await;
         }
-        match hand_over.run().await {
+        let compared = hand_over.stored_columns.clone();
+        let copied = hand_over.run().await.and_then(|copied| self.note_stored(facts.schema.id, compared, copied));
+        match copied {
             Err(HandOverError::Copy(CopyError::OverMemory)) => {
                 // A copy that ran beside it may have taken room, and be finished.
                 let room = room.min(shared.mirror.room());
