@@ -5,8 +5,7 @@
 //! A line that begins with `let` names values, separated by `;;`; a statement with `{name}` stands for as many statements as
 //! there are combinations. Statements that PostgreSQL refuses count, too: freshet must relay them.
 
-use std::collections::HashSet;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
