@@ -3,7 +3,7 @@
 //! Meanwhile a reader whose barrier finds its own relations as they were, and what counts for all, reads by the catalog in use: what a
 //! statement means, and who may run it, is in those rows. A barrier that finds otherwise is followed by the question which relations
 //! differ, so that only their readers go upstream. Nothing is exposed: what writes by clients change is told by the catalog (a new
-//! trigger may change another table), so that in the modes that read without asking everybody goes upstream.
+//! trigger may change another table), so that in mode session everybody goes upstream.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -103,8 +103,11 @@ impl Barrier {
     /// Asks which of the relations are others.
     pub(super) async fn ask_which(&mut self, relations: Vec<RelationId>) -> Result<(), UpstreamError> {
         let catalog = self.shared.replication.loaded();
-        // It was read again meanwhile.
-        let Some(parameters) = of_differing(&relations, &catalog) else { return Ok(()) };
+        let Some(parameters) = of_differing(&relations, &catalog) else {
+            // It was read again meanwhile, without one of them.
+            self.collecting.drain(..).for_each(|reader| reader.answer(Err(UpstreamReason::CatalogChanged)));
+            return Ok(());
+        };
         self.connection.send_execute("differing", &parameters.each_ref().map(|parameter| &parameter[..]))?;
         self.connection.flush().await?;
         self.last_sent = Instant::now();
