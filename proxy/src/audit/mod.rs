@@ -74,6 +74,8 @@ const REFUSED_FOR_OTHERS: u32 = 8;
 const DOUBLINGS_MAX: u32 = 5;
 /// What takes no longer is never too slow.
 const SLOW_MIN: Duration = Duration::from_micros(500);
+/// Upstream may have been so many times as slow as here by chance.
+const CHANCE_TIMES: u32 = 4;
 /// Of so many executions the quickest is judged.
 const JUDGED_AT_ONCE: u32 = 4;
 /// Said of a shape that is relayed for being slow.
@@ -296,7 +298,9 @@ impl Audit {
         }
         let Some(least) = pace.least.take().filter(|least| *least >= SLOW_MIN) else { return };
         let is_slow = pace.upstream.is_some_and(|upstream| self.is_too_slow(least, upstream));
-        let is_asked_again = !is_slow && pace.executions.is_power_of_two();
+        // What is many times as quick here is so by no chance, and to relay it would be felt.
+        let may_be_chance = pace.upstream.is_none_or(|upstream| upstream <= least * CHANCE_TIMES);
+        let is_asked_again = !is_slow && may_be_chance && pace.executions.is_power_of_two();
         drop(pace);
         standing.wants_comparison.store(is_asked_again, Relaxed);
         if is_slow {
@@ -667,6 +671,13 @@ mod tests {
         for _ in 0..300 {
             assert_eq!(audit.decide(&shape, false, Encodings::TEXT), Decision::Serve);
             audit.succeeded(&shape, Duration::from_micros(*times.next().expect("endless")));
+        }
+        let quicker: Arc<str> = "select sum".into();
+        audit.upstream_took(&quicker, Duration::from_millis(300));
+        audit.agreed(&quicker, ROWS);
+        for _ in 0..300 {
+            assert_eq!(audit.decide(&quicker, false, Encodings::TEXT), Decision::Serve);
+            audit.succeeded(&quicker, Duration::from_millis(40));
         }
         let never = Audit::new(0, 0);
         never.agreed(&shape, ROWS);
