@@ -7,18 +7,16 @@
 //! (rewriteHandler.c, expand_virtual_generated_columns); here only where that cannot raise.
 
 use crate::binder::expression::{Clause, Level};
-use crate::binder::function::is_immutable;
+use crate::binder::function::{is_immutable, only_expression, only_query};
 use crate::binder::scope::{Scope, ScopeColumn, ScopeItem, not_held};
 use crate::binder::typed::{children, size};
 use crate::binder::view::{PATH, SETTINGS};
 use crate::binder::{
     BindContext, Binder, Bound, BoundExpr, BoundRelation, ExprType, Reader, cannot_raise, unsupported,
 };
-use crate::catalog::functions::CastContext;
 use crate::catalog::{Catalog, Computed, TableSchema};
 use crate::reason::UpstreamReason;
-use crate::statement;
-use crate::statement::ast::{Expr, Target};
+use crate::statement::ast::Expr;
 use crate::types::PgType;
 
 impl Binder<'_> {
@@ -60,7 +58,8 @@ impl Binder<'_> {
     /// The value of column `at`, over the table's held columns, as `item` places them.
     fn computed(&mut self, table: &TableSchema, item: &ScopeItem, of: &Computed, at: usize) -> Bound<BoundExpr> {
         let column = &table.columns[at];
-        let expr = only_expression(&of.expression)?;
+        let query = only_query(&format!("SELECT {}", of.expression))?;
+        let expr = query.as_ref().and_then(only_expression).ok_or_else(|| unsupported("such an expression"))?;
         // The text has the columns' own names, and nobody's privileges on them count.
         let own = table.columns.iter().zip(&item.columns).map(|(own, column)| ScopeColumn {
             name: own.name.clone(),
@@ -76,22 +75,15 @@ impl Binder<'_> {
         self.reader = Reader::View { owner: None };
         let (outer, with, function) =
             (std::mem::take(&mut self.outer), std::mem::take(&mut self.with), self.function.take());
-        let bound = self.assigned(
-            &mut level,
-            &expr,
-            ExprType { pg_type: of.pg_type, typmod: column.typmod, collation: column.collation },
-        );
+        let to = ExprType { pg_type: of.pg_type, typmod: column.typmod, collation: column.collation };
+        let bound = self.stored(&mut level, expr, to);
         (self.outer, self.with, self.function) = (outer, with, function);
         (self.context, self.reader, self.folds_settings) = (context, reader, folds_settings);
         let (expr, fits) = bound?;
-        let is_plain = level.aggregates.is_empty()
-            && level.windows.is_empty()
-            && level.subqueries.is_empty()
-            && level.groupings.is_empty();
         if prints_by_settings(&expr) {
             return Err(unsupported("a text that hangs on the settings of who wrote the row"));
         }
-        if !is_plain || !is_immutable(&expr) {
+        if !(level.is_plain() && is_immutable(&expr)) {
             return Err(unsupported("such an expression"));
         }
         let is_safe = fits && cannot_raise(&expr);
@@ -103,12 +95,9 @@ impl Binder<'_> {
 
     /// As cookDefault converts it (catalog/heap.c), and whether that was nothing that may raise. What is too long for a stored column is not in it,
     /// so that an explicit cast does the same as the assignment.
-    fn assigned(&mut self, level: &mut Level, expr: &Expr, to: ExprType) -> Bound<(BoundExpr, bool)> {
-        let mut typed = self.expression(level, expr)?;
-        if typed.is_unknown() {
-            typed = self.coerce(typed, PgType::Text, CastContext::Implicit)?;
-        }
-        let typed = self.coerce(typed, to.pg_type, CastContext::Assignment)?;
+    fn stored(&mut self, level: &mut Level, expr: &Expr, to: ExprType) -> Bound<(BoundExpr, bool)> {
+        let typed = self.expression(level, expr)?;
+        let typed = self.assigned(typed, to.pg_type)?;
         let fits = to.typmod < 0 || typed.expr_type.typmod == to.typmod;
         let typed = self.cast(typed, to.pg_type, to.typmod)?;
         Ok((typed.relabelled(to).expr, fits))
@@ -145,20 +134,6 @@ impl Binder<'_> {
             Some(why) if column.uses.iter().any(is_computed) => why.clone(),
             _ => not_held(column),
         }
-    }
-}
-
-/// The expression of `pg_get_expr`.
-fn only_expression(text: &str) -> Bound<Expr> {
-    let mut statements = statement::parse(&format!("SELECT {text}"))?;
-    let query = match (statements.pop(), statements.is_empty()) {
-        (Some(only), true) => only.query().cloned()?,
-        _ => return Err(unsupported("such an expression")),
-    };
-    let select = query.bare().filter(|select| select.from.is_empty());
-    match select.map(|select| select.targets.as_slice()) {
-        Some([Target::Expr { expr, .. }]) => Ok(expr.clone()),
-        _ => Err(unsupported("such an expression")),
     }
 }
 

@@ -74,6 +74,11 @@ impl Level {
             has_row_value: false,
         }
     }
+
+    /// What was bound is an expression over the level's columns, and no more.
+    pub(super) fn is_plain(&self) -> bool {
+        self.aggregates.is_empty() && self.windows.is_empty() && self.subqueries.is_empty() && self.groupings.is_empty()
+    }
 }
 
 impl Binder<'_> {

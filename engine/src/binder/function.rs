@@ -252,18 +252,19 @@ impl Binder<'_> {
         let mut level = Level::new(Scope::default(), Clause::Limit);
         let bound = self.expression(&mut level, expr);
         self.outer = outer;
-        let mut bound = bound?;
-        let is_plain = level.aggregates.is_empty()
-            && level.windows.is_empty()
-            && level.subqueries.is_empty()
-            && level.groupings.is_empty();
-        if !is_plain {
+        let bound = bound?;
+        if !level.is_plain() {
             return Err(unsupported("such a function's body"));
         }
-        if bound.is_unknown() {
-            bound = self.coerce(bound, PgType::Text, CastContext::Implicit)?;
+        self.assigned(bound, function.result)
+    }
+
+    /// As a value of another type is stored in a column, or returned, of this one; a literal of no type yet is a text.
+    pub(super) fn assigned(&mut self, mut typed: Typed, to: PgType) -> Bound<Typed> {
+        if typed.is_unknown() {
+            typed = self.coerce(typed, PgType::Text, CastContext::Implicit)?;
         }
-        self.coerce(bound, function.result, CastContext::Assignment)
+        self.coerce(typed, to, CastContext::Assignment)
     }
 
     /// Any other query: asked for its first row's value.
@@ -395,15 +396,20 @@ fn query_of(function: &SqlFunction) -> Bound<Query> {
         (true, None, Some(list)) => list.trim_end().strip_suffix("END").unwrap_or(list).to_string(),
         (true, None, None) => return Err(unsupported("such a function's body")),
     };
-    let mut statements = statement::parse(&text)?;
+    only_query(&text)?.ok_or_else(|| unsupported("a function of several statements"))
+}
+
+/// None: there are several statements.
+pub(super) fn only_query(text: &str) -> Bound<Option<Query>> {
+    let mut statements = statement::parse(text)?;
     match (statements.pop(), statements.is_empty()) {
-        (Some(only), true) => only.query().cloned(),
-        _ => Err(unsupported("a function of several statements")),
+        (Some(only), true) => only.query().cloned().map(Some),
+        _ => Ok(None),
     }
 }
 
 /// What inline_function asks of a query.
-fn only_expression(query: &Query) -> Option<&Expr> {
+pub(super) fn only_expression(query: &Query) -> Option<&Expr> {
     let select = query.bare().filter(|select| select.from.is_empty())?;
     match select.targets.as_slice() {
         [Target::Expr { expr, .. }] => Some(expr),
