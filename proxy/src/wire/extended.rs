@@ -95,6 +95,12 @@ pub enum Target<'a> {
 }
 
 impl<'a> Target<'a> {
+    pub fn name(&self) -> &'a [u8] {
+        match self {
+            Self::Statement(name) | Self::Portal(name) => name,
+        }
+    }
+
     /// The body of `D` or `C`.
     pub fn view(body: &'a [u8]) -> Option<Self> {
         let mut reader = Reader::new(body);

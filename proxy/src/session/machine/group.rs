@@ -319,7 +319,7 @@ impl Machine {
                     Item::Execute(execute)
                 }
                 b'C' => match Target::view(frame.body).ok_or("malformed Close")? {
-                    Target::Statement(name) | Target::Portal(name) if is_too_long(name) => return Err(TOO_LONG),
+                    target if is_too_long(target.name()) => return Err(TOO_LONG),
                     target => Item::Close(target),
                 },
                 b'S' => break,
@@ -513,18 +513,17 @@ impl Machine {
         if self.state.status == TransactionStatus::Failed {
             return false;
         }
-        let bytes = self.unit_bytes().to_vec();
-        let is_close = |tag: u8| tag == b'C';
-        let closes = Frames::new(&bytes).take_while(|frame| is_close(frame.tag));
-        let targets: Option<Vec<Target<'_>>> = closes.map(|frame| Target::view(frame.body)).collect();
-        let Some(targets) = targets else { return false };
-        let is_long = |target: &Target<'_>| match target {
-            Target::Statement(name) | Target::Portal(name) => is_too_long(name),
-        };
-        let next = Frames::new(&bytes).nth(targets.len()).map(|frame| frame.tag);
-        if targets.is_empty() || targets.iter().any(is_long) || matches!(next, None | Some(b'S' | b'H')) {
+        let unit = self.unit_bytes();
+        let count = Frames::new(unit).take_while(|frame| frame.tag == b'C').count();
+        let next = Frames::new(unit).nth(count).map(|frame| frame.tag);
+        if count == 0 || matches!(next, None | Some(b'S' | b'H')) {
             return false;
         }
+        let length: usize = Frames::new(unit).take(count).map(|frame| frame.bytes.len()).sum();
+        let closes = unit[..length].to_vec();
+        let target = |body| Target::view(body).filter(|target| !is_too_long(target.name()));
+        let targets: Option<Vec<Target<'_>>> = Frames::new(&closes).map(|frame| target(frame.body)).collect();
+        let Some(targets) = targets else { return false };
         let items: Vec<Item<'_>> = targets.into_iter().map(Item::Close).collect();
         let answers = items.iter().map(|_| Answer::None).collect();
         self.answer_first(items, answers);
