@@ -57,6 +57,7 @@ use crate::freshness::zones::ZoneData;
 use crate::replication::status::{ColumnReport, StreamReport, TableReport};
 use crate::replication::supervise::{MirrorOptions, Replication};
 use crate::replication::written::WrittenTable;
+use crate::statistics::ShapeStatistics;
 use crate::upstream::UpstreamError;
 
 /// What of the settings concerns freshness.
@@ -236,29 +237,30 @@ impl Freshness {
         relations: &[RelationId],
         session_requires: BarrierNumber,
     ) -> Result<Served, UpstreamReason> {
-        self.acquire_within(self.shared.options.wait_budget, mode, relations, session_requires).await
+        self.acquire_for(None, mode, relations, session_requires).await
     }
 
-    /// Likewise, for who waits no longer than so long; see [`Self::patience`].
-    pub async fn acquire_within(
+    /// Likewise, for a statement of this shape: where a barrier has to be waited for, no longer than that is worth.
+    pub async fn acquire_for(
         &self,
-        patience: Duration,
+        shape: Option<&ShapeStatistics>,
         mode: FreshnessMode,
         relations: &[RelationId],
         session_requires: BarrierNumber,
     ) -> Result<Served, UpstreamReason> {
         let Some((catalog, expanded)) = self.expand(relations) else {
-            return self.acquire_tables(patience, mode, relations, session_requires).await;
+            return self.acquire_tables(shape, mode, relations, session_requires).await;
         };
-        let served = self.acquire_tables(patience, mode, &expanded, session_requires).await?;
+        let served = self.acquire_tables(shape, mode, &expanded, session_requires).await?;
         self.complete(served, relations, &catalog)
     }
 
-    /// How long it is worth waiting for a moment where upstream takes so long for the statement: twice that, within the budget, and
-    /// an eighth of that at least.
-    pub fn patience(&self, upstream_takes: Option<Duration>) -> Duration {
+    /// How long it is worth waiting for a moment: twice as long as upstream takes for the statement, within the budget, and an eighth of
+    /// that at least.
+    fn patience(&self, shape: Option<&ShapeStatistics>) -> Duration {
         let budget = self.shared.options.wait_budget;
-        upstream_takes.map_or(budget, |takes| (2 * takes).clamp(budget / 8, budget))
+        let takes = shape.and_then(ShapeStatistics::upstream_takes);
+        takes.map_or(budget, |takes| (2 * takes).clamp(budget / 8, budget))
     }
 
     /// What the relations depend on, where some are made of others; from here on barriers watch those.
@@ -286,7 +288,7 @@ impl Freshness {
 
     async fn acquire_tables(
         &self,
-        patience: Duration,
+        shape: Option<&ShapeStatistics>,
         mode: FreshnessMode,
         relations: &[RelationId],
         session_requires: BarrierNumber,
@@ -304,6 +306,7 @@ impl Freshness {
             let why = self.shared.replication.not_mirrored_because(relations);
             return Err(UpstreamReason::TableNotMirrored(why.into()));
         }
+        let patience = self.patience(shape);
         if patience <= self.shared.behind() {
             self.shared.counters.over_budget.fetch_add(1, Ordering::Relaxed);
             return Err(UpstreamReason::WaitBudget);

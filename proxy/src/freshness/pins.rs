@@ -242,8 +242,7 @@ impl Freshness {
         loop {
             let epoch = replication.running()?.epoch;
             let relations = replication.followed();
-            let served =
-                self.acquire_tables(self.patience(None), FreshnessMode::Exact, &relations, session_requires).await;
+            let served = self.acquire_tables(None, FreshnessMode::Exact, &relations, session_requires).await;
             let served = match served {
                 Ok(served) if replication.running()?.epoch == epoch => served,
                 Err(reason) if asked_at.elapsed() > PATIENCE => return Err(reason),

@@ -91,12 +91,6 @@ pub struct Local {
 }
 
 impl Local {
-    /// How long a session waits for the moment at which a kept reply may be the answer.
-    fn patience_for(&self, kept: &CachedReply) -> Duration {
-        let statistics = kept.attachment.downcast_ref::<ShapeStatistics>();
-        self.freshness.patience(statistics.and_then(ShapeStatistics::upstream_takes))
-    }
-
     /// Kept replies and the bytes that they and the way to them take.
     pub fn result_size(&self) -> (u64, u64) {
         let (entries, bytes) = self.engine.results.size();
@@ -193,7 +187,7 @@ struct Needed<'a> {
     mode: FreshnessMode,
     relations: &'a [RelationId],
     keys: &'a Keys,
-    patience: Duration,
+    shape: &'a ShapeStatistics,
 }
 
 /// A plan, and the literals in place of its parameters where it is shared with texts that have others.
@@ -339,8 +333,7 @@ impl LocalAnswerer {
 
     /// The search path that the session's settings hold is right if the catalog that it was resolved by is in force.
     async fn answer_schema(&mut self, request: &Request<'_>) -> Result<Reply, UpstreamReason> {
-        let patience = self.local.freshness.patience(None);
-        let served = self.acquire(request, patience, request.mode, &[], request.unit.arrival).await?;
+        let served = self.acquire(request, None, request.mode, &[], request.unit.arrival).await?;
         if served.snapshot.catalog.version != request.catalog_version {
             return Err(UpstreamReason::CatalogChanged);
         }
@@ -392,8 +385,7 @@ impl LocalAnswerer {
         if let Some(reply) = heeded {
             return Ok(reply);
         }
-        let patience = self.local.freshness.patience(statistics.upstream_takes());
-        let needed = Needed { prepared: &prepared, mode, relations: &relations, keys: &keys, patience };
+        let needed = Needed { prepared: &prepared, mode, relations: &relations, keys: &keys, shape: &statistics };
         let served = self.moment(request, &needed, moment).await;
         let served = served.map_err(|reason| self.refuse_prepared(request, &prepared, &statistics, reason))?;
         if let Some(reason) = self.tracked(&dependencies, &served) {
@@ -476,7 +468,7 @@ impl LocalAnswerer {
         needed: &Needed<'_>,
         at_hand: Option<AtMoment>,
     ) -> Result<Served, UpstreamReason> {
-        let Needed { prepared, mode, relations, keys, patience } = *needed;
+        let Needed { prepared, mode, relations, keys, shape } = *needed;
         let needs_clock = request.needs_clock(&prepared.plan);
         // It may have been found for the keys of a kept reply, which by another catalog are others, and so may be what the text names: of
         // what is not among that reply's relations, nobody has asked whether it is as the catalog has it (a view without tables is in
@@ -496,8 +488,8 @@ impl LocalAnswerer {
         let served = match at_hand.filter(has_all) {
             Some(AtMoment { served, .. }) => served,
             // The time of a statement is its own.
-            None if needs_clock => self.acquire(request, patience, mode, relations, None).await?,
-            None => self.acquire_for_keys(request, patience, mode, relations, keys).await?,
+            None if needs_clock => self.acquire(request, Some(shape), mode, relations, None).await?,
+            None => self.acquire_for_keys(request, Some(shape), mode, relations, keys).await?,
         };
         let is_of_plan = served.snapshot.catalog.version == prepared.catalog_version;
         if !is_of_plan {

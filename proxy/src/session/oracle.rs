@@ -467,7 +467,7 @@ impl Case<'_> {
             }
             // The first time, indexes and sides of joins are made that others find; a short time may have been another's.
             let began = Instant::now();
-            if self.rows_at(&prepared.plan, upstreams.time).is_err() {
+            if self.frames_at(&prepared.plan, upstreams.time).is_err() {
                 break;
             }
             took = took.min(began.elapsed());

@@ -16,6 +16,7 @@ use freshet_engine::reason::UpstreamReason;
 use tokio::time::Instant;
 
 use crate::freshness::barrier::{Barrier, Flight, HEARTBEAT, Reader, Scope, lost};
+use crate::freshness::exposure::BarrierNumber;
 use crate::freshness::fingerprint::{differing, of_differing};
 use crate::replication::catalog::LoadedCatalog;
 use crate::replication::uptime::Uptime;
@@ -112,7 +113,7 @@ impl Barrier {
         self.connection.flush().await?;
         self.last_sent = Instant::now();
         self.flight = Some(Flight {
-            number: self.shared.exposure.send(),
+            number: BarrierNumber::default(),
             sent_at: self.last_sent,
             as_of: Uptime::now(),
             readers: Vec::new(),

@@ -94,8 +94,8 @@ impl LocalAnswerer {
         if !is_of_use(&kept, request.unit, request.settings) {
             return Ok(None);
         }
-        let patience = self.local.patience_for(&kept);
-        let served = self.acquire_for_keys(request, patience, request.mode, &kept.relations, &kept.keys).await?;
+        let shape = kept.attachment.downcast_ref::<ShapeStatistics>();
+        let served = self.acquire_for_keys(request, shape, request.mode, &kept.relations, &kept.keys).await?;
         self.required = self.required.max(served.barrier);
         if served.snapshot.catalog.version != request.catalog_version
             || !self.is_valid(&kept, &served, request.settings)

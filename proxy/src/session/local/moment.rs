@@ -6,7 +6,6 @@
 //! given up when the session next waits for anything but an answer of its own.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use freshet_config::FreshnessMode;
 use freshet_engine::catalog::RelationId;
@@ -108,19 +107,19 @@ impl LocalAnswerer {
     pub(super) async fn acquire(
         &mut self,
         request: &Request<'_>,
-        patience: Duration,
+        shape: Option<&ShapeStatistics>,
         mode: FreshnessMode,
         relations: &[RelationId],
         arrival: Option<Arrival>,
     ) -> Result<Served, UpstreamReason> {
         let Some(choice) = request.choice else {
-            let served = self.acquire_shared(request.catalog_version, patience, mode, relations, arrival).await?;
+            let served = self.acquire_shared(request.catalog_version, shape, mode, relations, arrival).await?;
             // The barrier may have seen a change of the configuration, from which the session's settings are others.
             let is_same = self.configuration() == request.configuration;
             return if is_same { Ok(served) } else { Err(UpstreamReason::CatalogChanged) };
         };
         let freshness = &self.local.freshness;
-        let now = freshness.acquire_within(patience, mode, relations, self.required).await?;
+        let now = freshness.acquire_for(shape, mode, relations, self.required).await?;
         let pinned = freshness.pinned(choice, request.settings.role(), self.required).await?;
         freshness.at_pinned(&pinned, &now, relations)
     }
@@ -130,7 +129,7 @@ impl LocalAnswerer {
     pub(super) async fn acquire_for_keys(
         &mut self,
         request: &Request<'_>,
-        patience: Duration,
+        shape: Option<&ShapeStatistics>,
         mode: FreshnessMode,
         relations: &[RelationId],
         keys: &Keys,
@@ -142,16 +141,15 @@ impl LocalAnswerer {
         {
             return Ok(found.served);
         }
-        self.acquire(request, patience, mode, relations, request.unit.arrival).await
+        self.acquire(request, shape, mode, relations, request.unit.arrival).await
     }
 
     /// The moment that a kept reply lacks. An error: upstream is to answer; what would not take another wait to find out is none.
     pub(super) async fn meet_moment(&mut self, awaited: &Awaited) -> Result<(), Relay> {
         let Awaited { kept, arrival, catalog_version } = awaited;
         let relations = &kept.relations;
-        let patience = self.local.patience_for(kept);
-        let met =
-            self.acquire_shared(*catalog_version, patience, FreshnessMode::Exact, relations, Some(*arrival)).await;
+        let shape = kept.attachment.downcast_ref::<ShapeStatistics>();
+        let met = self.acquire_shared(*catalog_version, shape, FreshnessMode::Exact, relations, Some(*arrival)).await;
         match met {
             Ok(_) | Err(UpstreamReason::TableNotMirrored(_) | UpstreamReason::CatalogChanged) => Ok(()),
             Err(reason) => {
@@ -168,7 +166,7 @@ impl LocalAnswerer {
     async fn acquire_shared(
         &mut self,
         catalog_version: u64,
-        patience: Duration,
+        shape: Option<&ShapeStatistics>,
         mode: FreshnessMode,
         relations: &[RelationId],
         arrival: Option<Arrival>,
@@ -179,13 +177,13 @@ impl LocalAnswerer {
         self.moments.note_missing(relations);
         let wanted = self.moments.with_ahead(arrival, relations);
         let freshness = &self.local.freshness;
-        let mut acquired = freshness.acquire_within(patience, mode, &wanted, self.required).await;
+        let mut acquired = freshness.acquire_for(shape, mode, &wanted, self.required).await;
         if wanted.len() > relations.len() {
             match acquired {
                 // What others may need is no reason to refuse this one.
                 Err(UpstreamReason::TableNotMirrored(_) | UpstreamReason::NotAPrefix) => {
                     self.moments.ahead.clear();
-                    acquired = freshness.acquire_within(patience, mode, relations, self.required).await;
+                    acquired = freshness.acquire_for(shape, mode, relations, self.required).await;
                     return acquired;
                 }
                 Err(_) => self.moments.ahead.clear(),
