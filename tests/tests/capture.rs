@@ -50,6 +50,26 @@ impl Stand {
         }
     }
 
+    /// Likewise, with parameters.
+    fn executed(&mut self, sql: &str, values: &[Option<&str>]) -> (String, String) {
+        let reply = self.client.extended(sql, values, 0).expect("answers");
+        assert_eq!(reply.error(), None, "{sql}");
+        (first_column(&reply), self.client.last().expect("answers").0)
+    }
+
+    /// Repeats until it is a hit; what it says then.
+    fn until_executed_hit(&mut self, sql: &str, values: &[Option<&str>]) -> String {
+        let limit = Instant::now() + WAIT;
+        loop {
+            let (answer, by) = self.executed(sql, values);
+            if by == "hit" {
+                return answer;
+            }
+            assert!(Instant::now() < limit, "{sql}: {:?}", self.client.last());
+            std::thread::sleep(Duration::from_millis(25));
+        }
+    }
+
     fn upstream(&self, sql: &str) -> String {
         self.world.past(sql)
     }
@@ -118,16 +138,8 @@ fn a_reply_of_upstreams_is_kept_while_its_tables_do_not_change() {
 fn captured_replies_of_prepared_statements_and_parameters_are_told_apart() {
     let mut stand = Stand::start(FreshnessMode::Session, SETUP);
     let sql = "SELECT $1 || radius(ring) FROM t WHERE id = $2";
-    let mut ask = |separator: &str, id: &str| {
-        let reply = stand.client.extended(sql, &[Some(separator), Some(id)], 0).expect("answers");
-        assert_eq!(reply.error(), None);
-        (first_column(&reply), stand.client.last().expect("answers").0)
-    };
-    let limit = Instant::now() + WAIT;
-    while ask("+", "1") != ("+1".to_string(), "hit".to_string()) {
-        assert!(Instant::now() < limit, "no hit");
-        std::thread::sleep(Duration::from_millis(25));
-    }
+    assert_eq!(stand.until_executed_hit(sql, &[Some("+"), Some("1")]), "+1");
+    let mut ask = |separator: &str, id: &str| stand.executed(sql, &[Some(separator), Some(id)]);
     assert_eq!(ask("-", "1").0, "-1");
     assert_eq!(ask("+", "2").0, "+2");
     assert_eq!(ask("+", "1").1, "hit");
@@ -262,17 +274,9 @@ fn what_a_literal_says_upstream_alone_is_kept() {
     stand.until(sql, "hit");
     stand.past("UPDATE t SET at = '2024-01-06' WHERE id = 1");
     assert_eq!(stand.routed(sql).0, "two");
-    let mut ask = |value: &str| {
-        let sql = "SELECT name FROM t WHERE at < $1 ORDER BY id";
-        let reply = stand.client.extended(sql, &[Some(value)], 0).expect("answers");
-        assert_eq!(reply.error(), None);
-        (first_column(&reply), stand.client.last().expect("answers").0)
-    };
-    let limit = Instant::now() + WAIT;
-    while ask("Fri Jan 05 2024 10:00:00 GMT+0000") != ("two".to_string(), "hit".to_string()) {
-        assert!(Instant::now() < limit, "no hit");
-        std::thread::sleep(Duration::from_millis(25));
-    }
+    let sql = "SELECT name FROM t WHERE at < $1 ORDER BY id";
+    assert_eq!(stand.until_executed_hit(sql, &[Some("Fri Jan 05 2024 10:00:00 GMT+0000")]), "two");
+    let mut ask = |value: &str| stand.executed(sql, &[Some(value)]);
     assert_eq!(ask("Fri Jan 12 2024 10:00:00 GMT+0000").0, "one\ntwo");
     for _ in 0..5 {
         assert_ne!(ask("tomorrow 10:00 GMT+0000").1, "hit");

@@ -53,7 +53,7 @@ struct Standing {
 struct Pace {
     /// Upstream's time when it was compared; the least counts most, as what was slow once may have been held up.
     upstream: Option<Duration>,
-    /// Executions here since then, and the least that the last few of them took.
+    /// Executions here, and the least that those took which have not been judged yet.
     executions: u32,
     least: Option<Duration>,
 }
@@ -281,7 +281,6 @@ impl Audit {
             _ => took,
         };
         (pace.upstream, pace.least) = (Some(upstream), None);
-        standing.wants_comparison.store(false, Relaxed);
     }
 
     /// An execution here. What was compared when upstream was slow (a cold page, a first plan) is compared again after some that took

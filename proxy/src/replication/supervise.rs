@@ -653,13 +653,20 @@ impl Replication {
     fn adopt(&self, loaded: LoadedCatalog) {
         let shared = &self.shared;
         let mut tables = shared.tables.lock();
-        let stored = shared.stored.lock();
+        let mut stored = shared.stored.lock();
+        stored.retain(|relation, _| loaded.tables.contains_key(relation));
         let before = self.loaded();
-        let is_compared_otherwise =
-            |relation: &RelationId| loaded.stored_columns.get(relation) != before.stored_columns.get(relation);
-        let is_compared = |relation: &RelationId| {
+        // Whether nobody has compared what this catalog has computed of the rows that are here, or being copied.
+        let lacks_comparison = |relation: &RelationId, entry: &Entry| {
             let wanted = loaded.stored_columns.get(relation);
-            wanted.is_none_or(|wanted| stored.get(relation).is_some_and(|stored| stored.compared == *wanted))
+            match entry.state {
+                Wanted::Copying { .. } => wanted != before.stored_columns.get(relation),
+                Wanted::Mirrored { .. } if entry.has_rows => {
+                    let compared = stored.get(relation).map(|stored| &stored.compared);
+                    wanted.is_some() && wanted != compared
+                }
+                _ => false,
+            }
         };
         let mut forgotten = Vec::new();
         tables.retain(|relation, entry| {
@@ -667,6 +674,7 @@ impl Replication {
                 forgotten.push(*relation);
                 return false;
             };
+            let is_to_be_compared = lacks_comparison(relation, entry);
             match (&mut entry.state, &now.refusal) {
                 // It has another file: what was known of its size says nothing any more.
                 (Wanted::Mirrored { facts, .. }, None)
@@ -677,12 +685,7 @@ impl Replication {
                     entry.outgrew = 0;
                     entry.state = Wanted::Due(Instant::now(), "its size may be another".into());
                 }
-                (Wanted::Mirrored { .. }, None) if entry.has_rows && !is_compared(relation) => {
-                    forgotten.push(*relation);
-                    entry.attempt += 1;
-                    entry.state = Wanted::Due(Instant::now(), "its stored columns are to be compared".into());
-                }
-                (Wanted::Copying { .. }, None) if is_compared_otherwise(relation) => {
+                (Wanted::Copying { .. } | Wanted::Mirrored { .. }, None) if is_to_be_compared => {
                     forgotten.push(*relation);
                     entry.attempt += 1;
                     entry.state = Wanted::Due(Instant::now(), "its stored columns are to be compared".into());
